@@ -181,8 +181,8 @@ void bind_option(nb::module_& module) {
   nb::class_<OptionObject>(
       module, "Option",
       "One way to run a block: the ops that each half computes, in order, as indices of "
-      "`block.graph`. Either half may compute forward ops, as often as it likes.\n\n"
-      "What it takes need not be said, as it is simulated; what is said must be so.")
+      "`block.graph`. Both halves may compute forward ops, any number of times.\n\nFigures may be "
+      "left out, since the option is simulated; given figures must be right.")
       .def(
           "__init__",
           [](OptionObject* self, Numbers forward, Numbers backward, Claim forward_time,
@@ -203,14 +203,14 @@ void bind_option(nb::module_& module) {
                   "collections.abc.Sequence[int] | None = None) -> None"))
       .def_ro("forward", &OptionObject::forward)
       .def_ro("backward", &OptionObject::backward)
-      .def_ro("forward_time", &OptionObject::forward_time, "Ticks, or None where it is not said.")
+      .def_ro("forward_time", &OptionObject::forward_time, "Ticks, or None if not given.")
       .def_ro("backward_time", &OptionObject::backward_time, "Ticks, or None.")
       .def_ro("saved", &OptionObject::saved, "Bytes held between the halves, or None.")
       .def_ro("forward_peak", &OptionObject::forward_peak,
-              "The most bytes in use while the forward half runs, or None. What crosses the "
-              "border of the block is not counted, but for what this half gives.")
+              "The most bytes in use during the forward half, or None. Inputs and outputs of the "
+              "block are not counted, except the outputs of this half.")
       .def_ro("backward_peak", &OptionObject::backward_peak,
-              "The same of the backward half, without what it gives.")
+              "The same for the backward half, without its outputs.")
       .def_ro("needs", &OptionObject::needs,
               "Tensors from outside that the backward half reads and that were there before it, "
               "or None.")
@@ -232,11 +232,11 @@ std::unique_ptr<solve::hierarchy::BlockSolver> make_guest_block_solver(Guest gue
 void bind_block_solver(nb::module_& module) {
   bind_option(module);
   nb::class_<BlockBudget>(module, "BlockBudget",
-                          "What a block is to be solved for, counted as Option counts.")
+                          "Limits for which a block is solved, in the terms of Option.")
       .def_prop_ro(
           "peak", [](const BlockBudget& b) { return limit_or_none(b.peak); },
           nb::sig("def peak(self) -> int | None"),
-          "The most bytes in use while it runs; None: no limit.")
+          "The most bytes in use during a half; None: no limit.")
       .def_prop_ro(
           "saved", [](const BlockBudget& b) { return limit_or_none(b.saved); },
           nb::sig("def saved(self) -> int | None"),
@@ -248,18 +248,18 @@ void bind_block_solver(nb::module_& module) {
       });
   nb::class_<BlockObject>(
       module, "Block",
-      "What `options(block, budgets)` of a block solver is asked about. It ends when that returns.")
+      "The argument of a block solver's `options(block, budgets)`. Valid until that returns.")
       .def_prop_ro("graph", &BlockObject::graph,
-                   "The block's ops, then, if it has a backward half, the barrier `rest`. Its name "
-                   "says which block it is, in messages too.")
+                   "The block's ops and, if it has a backward half, the barrier `rest`. Its name "
+                   "identifies the block, in messages too.")
       .def_prop_ro("rest", &BlockObject::rest, nb::sig("def rest(self) -> int | None"),
-                   "The op that stands for the rest of the network, between the halves. It is in "
-                   "no half of an Option. None: the block has one half.")
+                   "The op between the halves that stands for the rest of the network. It is in no "
+                   "half of an Option. None: the block has one half.")
       .def("is_forward", &BlockObject::is_forward, nb::arg("op"),
-           "Whether the op is of the forward half. IndexError for `rest` and what is no op.")
+           "Whether the op is in the forward half. IndexError for `rest` and invalid indices.")
       .def(
           "save_all", [](const BlockObject& b) { return as_object(b.problem().save_all()); },
-          "Each op once, and all saved.")
+          "The option that computes each op once and saves all tensors.")
       .def(
           "recompute_all",
           [](const BlockObject& b) -> std::optional<OptionObject> {
@@ -267,7 +267,7 @@ void bind_block_solver(nb::module_& module) {
             if (!option) return std::nullopt;
             return as_object(*option);
           },
-          "Nothing saved, as far as that may be; None where that is the same as to save all.")
+          "The option that saves as little as possible; None if it equals save_all().")
       .def(
           "price",
           [](const BlockObject& b, std::vector<std::int64_t> forward,
@@ -278,8 +278,7 @@ void bind_block_solver(nb::module_& module) {
           nb::arg("forward"), nb::arg("backward") = std::vector<std::int64_t>(),
           nb::sig("def price(self, forward: collections.abc.Sequence[int], backward: "
                   "collections.abc.Sequence[int] = []) -> Option"),
-          "The Option of these schedules with all that it takes. Raises Error for those that "
-          "cannot be run.")
+          "The Option of these schedules, with all figures. Raises Error if they cannot be run.")
       .def("should_stop", &BlockObject::should_stop, nb::arg("work") = 100,
            "Count so many units of work (about a microsecond each), and say whether to return, as "
            "in Context.")

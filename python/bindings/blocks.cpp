@@ -30,9 +30,9 @@ std::string hash_of(const GraphObject& graph, const std::vector<std::int64_t>& i
 void bind_blocks(nb::class_<GraphObject>& graph) {
   graph.def("block_hash", &hash_of, nb::arg("ops"),
             nb::sig("def block_hash(self, ops: collections.abc.Sequence[int]) -> str"),
-            "A name of these ops as a block, 32 hexadecimal digits: blocks that are the same but "
-            "for names, times and numbers have the same.\n\n`ops` are indices, in any order, each "
-            "once. Raises Error for others.");
+            "A hash of these ops as a block, 32 hexadecimal digits. Blocks that differ only in "
+            "names, times and numbering have equal hashes.\n\n`ops`: indices, in any order, each "
+            "once. Raises Error otherwise.");
 }
 
 }  // namespace lowtide::python

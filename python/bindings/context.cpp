@@ -71,26 +71,26 @@ void end_context(nb::handle context) { nb::cast<ContextObject&>(context).end(); 
 void bind_context(nb::module_& module) {
   nb::class_<ContextObject>(
       module, "Context",
-      "What a solver that is registered with `register_solver` is handed beside its problem, and "
-      "where it leaves what it finds. It ends when the solver returns.")
+      "The second argument of a solver registered with `register_solver`: limits, start plans, and "
+      "the best results so far. Valid until the solver returns.")
       .def("should_stop", &should_stop, nb::arg("work") = 100,
-           "Count so many units of work (about a microsecond each), and say whether to return: at "
-           "the deadline, when the work is used up, on Ctrl-C, or when nothing better can be "
-           "found. Ask at least every 50 ms: who never asks is not stopped.")
+           "Count units of work (about a microsecond each), and return whether to stop: at the "
+           "deadline, when the work is used up, on Ctrl-C, or when the plan is proven optimal. "
+           "Call it at least every 50 ms; a solver that never calls it cannot be stopped.")
       .def(
           "offer",
           [](const ContextObject& c, const PlanObject& plan) { return offer_checked(*c, plan); },
           nb::arg("plan"),
-          "Hand over a plan, within the budget or not; says whether it is the best so far within "
-          "it. Raises PlanError for a plan that breaks a rule.")
+          "Offer a plan, within the budget or not. Returns whether it is the best so far within "
+          "the budget. Raises PlanError for a plan that breaks a rule.")
       .def(
           "raise_bound",
           [](const ContextObject& c, std::int64_t duration) {
             c->raise_engine_bound(Ticks(duration));
           },
           nb::arg("duration"),
-          "Claim that no plan of the problem is shorter, in ticks. It holds until a plan beats it; "
-          "then nothing that the solver claims is believed.")
+          "Claim a lower bound on the duration in ticks. If a plan beats it, all claims of the "
+          "solver are dropped.")
       .def_prop_ro(
           "seconds_left",
           [](const ContextObject& c) {
@@ -98,7 +98,7 @@ void bind_context(nb::module_& module) {
             const auto most = limits.settings().seconds;
             return if_any(most.has_value(), std::max(0.0, most.value_or(0) - limits.seconds()));
           },
-          nb::sig("def seconds_left(self) -> float | None"), "None without a clock.")
+          nb::sig("def seconds_left(self) -> float | None"), "None without a time limit.")
       .def_prop_ro(
           "work_left",
           [](const ContextObject& c) {
@@ -106,10 +106,10 @@ void bind_context(nb::module_& module) {
             return if_any(limits.settings().work.has_value(),
                           std::max(std::int64_t{0}, limits.work_left()));
           },
-          nb::sig("def work_left(self) -> int | None"), "None without such a limit.")
+          nb::sig("def work_left(self) -> int | None"), "None without a work limit.")
       .def_prop_ro(
           "seed", [](const ContextObject& c) { return c->seed(); },
-          "For random numbers: the same seed and work limit must give the same plan.")
+          "Seed of random numbers: the same seed and work limit must give the same plan.")
       .def_prop_ro("threads", [](const ContextObject& c) { return c->threads(); })
       .def_prop_ro(
           "starts",
@@ -119,7 +119,7 @@ void bind_context(nb::module_& module) {
             return list;
           },
           nb::sig("def starts(self) -> list[Plan]"),
-          "Plans to begin from, best first; they may be over the budget.")
+          "Start plans, the best first; they may exceed the budget.")
       .def_prop_ro(
           "best",
           [](const ContextObject& c) -> std::optional<PlanObject> {
@@ -133,13 +133,13 @@ void bind_context(nb::module_& module) {
             if (!c->has_plan()) return std::nullopt;
             return c->best_cost();
           },
-          "What it costs.")
+          "Its cost.")
       .def_prop_ro(
           "bound", [](const ContextObject& c) { return c->bound().duration.count(); },
-          "Ticks: no plan is shorter.")
+          "The lower bound on the duration in ticks.")
       .def_prop_ro(
           "floor", [](const ContextObject& c) { return c->bound().peak.count(); },
-          "Bytes: no plan needs less.")
+          "The lower bound on the peak in bytes.")
       .def_prop_ro(
           "smallest_peak",
           [](const ContextObject& c) {
@@ -147,7 +147,7 @@ void bind_context(nb::module_& module) {
             return if_any(peak.has_value(), peak ? peak->count() : 0);
           },
           nb::sig("def smallest_peak(self) -> int | None"),
-          "Bytes that the leanest plan seen needs, within the budget or not.")
+          "The smallest peak of all plans seen, within the budget or not, in bytes.")
       .def("__repr__", [](const ContextObject& c) {
         return std::string(c.ended() ? "<lowtide.Context: ended>" : "<lowtide.Context>");
       });

@@ -68,8 +68,7 @@ std::optional<Machine> machine_from(nb::handle given) {
 }
 
 void bind_device(nb::module_& module) {
-  nb::class_<Device>(module, "Device",
-                     "What a machine can do: rates, memory, links. Never changes.")
+  nb::class_<Device>(module, "Device", "A machine: rates, memory, links. Immutable.")
       .def_static(
           "load", [](nb::handle path) { return io::read_device(path_of(path)); }, nb::arg("path"),
           nb::sig("def load(path: str | os.PathLike[str]) -> Device"),
@@ -95,25 +94,24 @@ void bind_device(nb::module_& module) {
             return rates;
           },
           nb::sig("def operations_per_second(self) -> dict[str, int]"),
-          "By number type; a multiply-add is two. \"tf32\" is what convolutions of f32 run in.")
+          "By number type; a multiply-add is two. \"tf32\" is the rate of f32 convolutions.")
       .def_prop_ro(
           "bytes_per_second", [](const Device& d) { return d.bytes_per_second; },
-          "Of its own memory.")
+          "Bandwidth of its memory.")
       .def_prop_ro(
-          "launch_ns", [](const Device& d) { return d.launch_ns; },
-          "What any kernel takes, however small.")
+          "launch_ns", [](const Device& d) { return d.launch_ns; }, "Time of the smallest kernel.")
       .def_prop_ro(
           "compute_ramp_ns", [](const Device& d) { return d.compute_ramp_ns; },
-          "What computing takes longer until it runs at its rate.")
+          "Time that a kernel loses before it computes at the full rate.")
       .def_prop_ro(
           "memory_ramp_ns", [](const Device& d) { return d.memory_ramp_ns; },
-          "What moving bytes takes longer until it runs at its rate.")
+          "Time that a kernel loses before it moves bytes at the full rate.")
       .def_prop_ro(
           "multiprocessors", [](const Device& d) { return d.multiprocessors; },
-          "Among how many a product's tiles are dealt; 0: not said.")
+          "Number of multiprocessors that share the tiles of a product; 0: unknown.")
       .def_prop_ro(
           "measured", [](const Device& d) { return d.measured; },
-          "Are the rates what kernels were seen to reach?")
+          "Whether the rates were measured.")
       .def_prop_ro(
           "memory", [](const Device& d) { return if_any(d.memory > Bytes(0), d.memory.count()); },
           nb::sig("def memory(self) -> int | None"), "In bytes, or None.")
@@ -124,7 +122,7 @@ void bind_device(nb::module_& module) {
       .def_prop_ro(
           "peer_link", [](const Device& d) { return link_or_none(d.peer_link); },
           nb::sig("def peer_link(self) -> tuple[int, int] | None"),
-          "To other devices, one way: bytes a second, and ns that a collective's call takes.")
+          "To other devices, one way: bytes a second, and latency of a collective in ns.")
       .def("__eq__",
            [](const Device& a, nb::handle b) {
              return nb::isinstance<Device>(b) && a == nb::cast<const Device&>(b);

@@ -70,7 +70,7 @@ ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& o
   if (!budget.is_none() || objective != "time" || !time_limit.is_none() || terms.any() ||
       live_limits)
     throw nb::type_error(
-        "a Problem says budget, order, objective, time_limit, device, link, techniques, derate, "
+        "a Problem has budget, order, objective, time_limit, device, link, techniques, derate, "
         "host_budget, live_limits, transforms and costs itself");
   return nb::cast<ProblemObject>(graph);
 }
@@ -122,7 +122,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
 
 void bind_progress(nb::module_& module) {
   nb::class_<News>(module, "Progress",
-                   "Where a solve stands. What is not known yet is None; otherwise as in Outcome.")
+                   "The state of a solve, with the attributes of Outcome. Unknown values are None.")
       .def_ro("seconds", &News::seconds, "Since the solve began.")
       .def_ro("solver", &News::solver)
       .def_prop_ro(
@@ -229,20 +229,18 @@ void bind_driver(nb::module_& module) {
           "= None, transforms: collections.abc.Sequence[dict[str, typing.Any]] | None = None, "
           "costs: "
           "str | os.PathLike[str] | None = None) -> Outcome"),
-      "Plan a graph into a memory budget. The plan found is verified.\n\n"
+      "Plan a graph for a memory budget. The plan is verified.\n\n"
       "`budget`, `order`, `objective`, `time_limit`, `device`, `link`, `techniques`, `derate`, "
-      "`host_budget`, `live_limits`, `transforms`, `costs`: see Problem. `time`: stop after so "
-      "many seconds "
-      "(10, or none "
-      "with `work`). `work`: stop after so much work, with the same result "
-      "on every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as "
-      "`lowtide solvers --options` lists them; a dict for values of some ops apart; for "
-      "`partition`, `block` and `top` of `hiremate` objects of yours too, or a list of these and "
-      "names. `start`: plans to begin from, best first. "
-      "`progress` is called on the calling thread with a Progress, 20 times a second at most; an "
-      "exception in it ends the solve and is raised.\n\n"
-      "Other threads run meanwhile. Ctrl-C ends the solve and returns the best so far, with "
-      "stopped_by \"cancelled\"; a second one raises KeyboardInterrupt.\n\nRaises Error.");
+      "`host_budget`, `live_limits`, `transforms`, `costs`: see Problem. `time`: time limit in "
+      "seconds (10; none with `work`). `work`: limit on counted work, with the same result on "
+      "every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as `lowtide "
+      "solvers --options` lists them. A dict sets an option for single ops. `partition`, `block` "
+      "and `top` of `hiremate` also accept your own objects, alone or in a list with names. "
+      "`start`: start plans, the best first. `progress` is called in the calling thread with a "
+      "Progress, at most 20 times a second; an exception in it ends the solve and is "
+      "raised.\n\nThe solve releases the interpreter's lock. Ctrl-C ends it and returns the best "
+      "plan so far, with stopped_by \"cancelled\"; a second one raises "
+      "KeyboardInterrupt.\n\nRaises Error.");
 }
 
 }  // namespace lowtide::python

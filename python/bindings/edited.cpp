@@ -163,7 +163,7 @@ void bind_edited(nb::class_<GraphObject>& graph) {
           "ops: collections.abc.Mapping[int, collections.abc.Mapping[str, typing.Any]] = {}, "
           "more_tensors: collections.abc.Sequence[collections.abc.Mapping[str, typing.Any]] = [], "
           "outputs: collections.abc.Sequence[int] | None = None) -> Graph"),
-      "The same graph with other values, by the indices of tensors and ops.\n\n"
+      "A copy of the graph with other values, by the indices of tensors and ops.\n\n"
       "tensors: of \"name\", \"bytes\", \"role\", \"shape\" and \"dtype\" (None: not said).  ops: "
       "of \"time\", "
       "\"workspace\", \"recomputable\", \"inputs\", \"outputs\", \"after\", \"mutates\" and "

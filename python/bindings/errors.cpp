@@ -48,13 +48,13 @@ void translate(const std::exception_ptr& thrown, void*) {
 }  // namespace
 
 void bind_errors(nb::module_& module) {
-  classes.error = make_class(module, "Error",
-                             "Bad input: what is wrong, where, and what would be right, in the "
-                             "words of the command.",
-                             PyExc_ValueError);
+  classes.error = make_class(
+      module, "Error",
+      "Bad input: what is wrong, where, and what would be right, with the text of the command.",
+      PyExc_ValueError);
   classes.plan_error = make_class(module, "PlanError",
-                                  "A plan that breaks a rule, its budget, its order or a claim. "
-                                  "`step` is the index of the step at fault, or None.",
+                                  "A plan that breaks a rule, its budget or its order, or has a "
+                                  "wrong figure. `step` is the index of that step, or None.",
                                   classes.error);
   nb::handle(classes.plan_error).attr("step") = nb::none();
   classes.wrong_graph =

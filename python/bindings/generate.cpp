@@ -29,9 +29,9 @@ GraphObject make(const std::string& kind, std::int64_t ops, std::uint64_t seed,
 void bind_generate(nb::module_& module) {
   module.def("generate", &make, nb::arg("kind"), nb::arg("ops") = 1000, nb::kw_only(),
              nb::arg("seed") = 0, nb::arg("width") = nb::none(),
-             "A graph of about `ops` ops to try things on: \"layered\" (whose `width`, 0.01 to "
-             "0.99, makes for more, wider layers), \"chain\", \"resnet\", \"unet\" or "
-             "\"transformer\".\n\nThe same seed gives the same graph.");
+             "Generate a graph of about `ops` ops: \"layered\" (with a `width` of layers from 0.01 "
+             "to 0.99), \"chain\", \"resnet\", \"unet\" or \"transformer\".\n\nThe same seed gives "
+             "the same graph.");
 }
 
 }  // namespace lowtide::python

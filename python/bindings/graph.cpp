@@ -120,7 +120,7 @@ void bind_op(nb::module_& module) {
       .def_prop_ro(
           "after", [](const OpObject& o) { return indices(o.graph->after(o.id)); },
           nb::sig("def after(self) -> list[int]"),
-          "Indices of ops that are first computed before it.")
+          "Indices of ops whose first computation must precede its first.")
       .def_prop_ro(
           "mutates", [](const OpObject& o) { return indices(o.graph->mutates(o.id)); },
           nb::sig("def mutates(self) -> list[int]"), "Indices of inputs that it changes in place.")
@@ -133,15 +133,15 @@ void bind_op(nb::module_& module) {
             return pairs;
           },
           nb::sig("def in_place(self) -> list[tuple[int, int]]"),
-          "Pairs of an input and an output that it can write in place of it.")
+          "Pairs of an input and an output that may overwrite it.")
       .def_prop_ro(
           "operands", [](const OpObject& o) { return operand_list(o.op().operands); },
           nb::sig("def operands(self) -> list[dict[str, typing.Any]]"),
-          "Tensor arguments as the op sees them, as a graph file has them.")
+          "Tensor arguments as the op sees them, as in a graph file.")
       .def_prop_ro(
           "results", [](const OpObject& o) { return operand_list(o.op().results); },
           nb::sig("def results(self) -> list[dict[str, typing.Any]]"),
-          "What it makes as the op sees it, as a graph file has it.")
+          "Results as the op sees them, as in a graph file.")
       .def_prop_ro(
           "arguments", [](const OpObject& o) { return argument_dict(o.op().arguments); },
           nb::sig("def arguments(self) -> dict[str, typing.Any]"),
@@ -166,7 +166,7 @@ void bind_tensor(nb::module_& module) {
           "Whether the caller holds it: it may be copied, never freed.")
       .def_prop_ro(
           "home", [](const TensorObject& t) { return to_string(t.tensor().home); },
-          "\"device\" or \"host\": where it is before the first step.")
+          "\"device\" or \"host\": its place before the first step.")
       .def_prop_ro("shape", [](const TensorObject& t) { return t.tensor().shape; })
       .def_prop_ro("dtype", [](const TensorObject& t) { return t.tensor().dtype; })
       .def_prop_ro(
@@ -205,10 +205,9 @@ GraphObject make_graph(Graph graph) { return {std::make_shared<const Graph>(std:
 void bind_graph(nb::module_& module) {
   bind_op(module);
   bind_tensor(module);
-  nb::class_<GraphObject> graph(
-      module, "Graph",
-      "A computation graph: ops and the tensors between them. It never changes.\n\n"
-      "Bytes and ticks are int; `tick` names the unit of a tick.");
+  nb::class_<GraphObject> graph(module, "Graph",
+                                "A computation graph of ops and tensors. Immutable.\n\nBytes and "
+                                "ticks are int; `tick` is the unit of a tick.");
   graph
       .def_static("load", &load, nb::arg("path"),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Graph"),
@@ -220,7 +219,7 @@ void bind_graph(nb::module_& module) {
                   "Read a graph from the text of a file; errors call it `name`.")
       .def_static("from_dict", &from_dict, nb::arg("graph"),
                   nb::sig("def from_dict(graph: dict[str, typing.Any]) -> Graph"),
-                  "Make a graph from what a graph file holds, as a dict.")
+                  "Make a graph from a dict with the content of a graph file.")
       .def("save", &save, nb::arg("path"),
            nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
            "Write a graph file, compressed if the path ends in .gz.")
@@ -233,7 +232,7 @@ void bind_graph(nb::module_& module) {
             return nb::module_::import_("json").attr("loads")(io::write_graph(*g));
           },
           nb::sig("def to_dict(self) -> dict[str, typing.Any]"),
-          "What the graph's file holds, as a dict.")
+          "The content of the graph's file, as a dict.")
       .def(
           "to_dot", [](const GraphObject& g) { return report::write_dot(*g); },
           nb::call_guard<nb::gil_scoped_release>(), "A picture of it as text for Graphviz.")
@@ -244,19 +243,19 @@ void bind_graph(nb::module_& module) {
           "duration", [](const GraphObject& g) { return g->total_time().count(); },
           "Ticks of computing each op once.")
       .def_prop_ro("own_peak", &own_peak_of,
-                   "Bytes that its own order needs, everything freed as early as it may be: what "
-                   "a budget in per cent is a share of.")
+                   "The baseline peak in bytes: of the given order, each tensor freed as early as "
+                   "possible. Budgets in per cent are shares of it.")
       .def_prop_ro(
           "resident_bytes", [](const GraphObject& g) { return g->resident().count(); },
-          "Bytes always there that no tensor stands for.")
+          "Bytes that are always live and belong to no tensor.")
       .def_prop_ro(
           "input_bytes", [](const GraphObject& g) { return g->input_bytes().count(); },
-          "Bytes of all tensors that no op makes.")
+          "Bytes of all tensors that no op produces.")
       .def_prop_ro(
           "tick", [](const GraphObject& g) { return to_string(g->tick()); },
           "Unit of a tick: \"ns\", \"us\", \"ms\", \"flop\" or \"none\".")
       .def_prop_ro("hash", &graph_hash_of,
-                   "\"sha256:...\" of all that planning depends on; names are left out.")
+                   "\"sha256:...\" of everything that planning depends on; names are not hashed.")
       .def("op", &op_at, nb::arg("index"))
       .def("tensor", &tensor_at, nb::arg("index"))
       .def_prop_ro(
@@ -281,8 +280,7 @@ void bind_graph(nb::module_& module) {
           nb::sig("def outputs(self) -> list[int]"), "Indices of tensors live at the end.")
       .def_prop_ro(
           "order", [](const GraphObject& g) { return indices(g->order()); },
-          nb::sig("def order(self) -> list[int]"),
-          "Indices of all ops in the order that the graph was given in.")
+          nb::sig("def order(self) -> list[int]"), "Indices of all ops in the given order.")
       .def("__getstate__", [](const GraphObject& g) { return io::write_graph(*g); })
       .def("__setstate__",
            [](GraphObject* self, const std::string& text) {

@@ -34,10 +34,10 @@ void bind_op_price(nb::module_& module) {
       nb::arg("graph"), nb::arg("device"), nb::arg("costs") = nb::none(),
       nb::sig("def priced_on(graph: Graph, device: Device | str | os.PathLike[str], costs: str | "
               "os.PathLike[str] | None = None) -> Graph"),
-      "The graph with the time of every op on that device by the roofline, as `lowtide convert "
-      "--device` writes it; an op that the table of measured calls in the file `costs` knows has "
-      "time and workspace from there. A tick of flop or none becomes ns.\n\nRaises Error for an "
-      "op whose operations nothing says.");
+      "The graph with the time of every op replaced by a roofline estimate for that device, as "
+      "`lowtide convert --device` writes it. Ops in the table of measured calls in the file "
+      "`costs` take time and workspace from there. A tick of flop or none becomes ns.\n\nRaises "
+      "Error for an op whose number of operations is unknown.");
   module.def(
       "costs_of",
       [](const GraphObject& graph, const std::string& device) {
@@ -45,9 +45,8 @@ void bind_op_price(nb::module_& module) {
         return io::write_costs({device, costs_of(*graph), {}});
       },
       nb::arg("graph"), nb::arg("device") = "",
-      "The text of a cost table file: what each op of a measured graph took, so that other graphs "
-      "can be priced by it. device: whose costs they are, for people.\n\nRaises Error for a graph "
-      "whose tick is no time.");
+      "The text of a cost table with the times of a measured graph, to price other graphs. device: "
+      "name of the device, for people.\n\nRaises Error for a graph whose tick is no time.");
   module.def(
       "_call_costs",
       [](const GraphObject& graph, nb::handle device, nb::handle costs) {
@@ -62,7 +61,7 @@ void bind_op_price(nb::module_& module) {
         return found;
       },
       nb::arg("graph"), nb::arg("device"), nb::arg("costs") = nb::none(),
-      "(ns, workspace) of every op by itself, with what small kernels lose.");
+      "(ns, workspace) of every op by itself, with the ramps of small kernels.");
 }
 
 }  // namespace lowtide::python

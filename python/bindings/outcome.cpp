@@ -30,7 +30,7 @@ std::optional<PlanObject> plan_of(const OutcomeObject& o) {
 }
 
 void bind_cost(nb::module_& module) {
-  nb::class_<Cost>(module, "Cost", "What a plan costs.")
+  nb::class_<Cost>(module, "Cost", "The cost of a plan.")
       .def_prop_ro(
           "duration", [](const Cost& c) { return c.duration.count(); }, "In ticks.")
       .def_prop_ro(
@@ -42,7 +42,7 @@ void bind_cost(nb::module_& module) {
         return fmt::format("<lowtide.Cost: duration {}, peak {}>", c.duration.count(),
                            c.peak.count());
       });
-  nb::class_<Incumbent>(module, "Incumbent", "A plan on the way to the best one.")
+  nb::class_<Incumbent>(module, "Incumbent", "An improvement during the solve.")
       .def_ro("seconds", &Incumbent::seconds, "Since the solve began.")
       .def_ro("work", &Incumbent::work)
       .def_prop_ro("duration", [](const Incumbent& i) { return i.cost.duration.count(); })
@@ -52,30 +52,31 @@ void bind_cost(nb::module_& module) {
                            i.cost.duration.count(), i.cost.peak.count(), i.seconds);
       });
   nb::class_<PortfolioPart>(module, "Part",
-                            "What one solver of a portfolio took, over all of its calls.")
-      .def_ro("name", &PortfolioPart::name, "The solver's.")
+                            "Statistics of one solver of a portfolio, over all of its calls.")
+      .def_ro("name", &PortfolioPart::name, "The solver's name.")
       .def_ro("seconds", &PortfolioPart::seconds, "Summed over threads.")
       .def_ro("work", &PortfolioPart::work)
-      .def_ro("plans", &PortfolioPart::plans, "How often its plan became the best.")
+      .def_ro("plans", &PortfolioPart::plans, "How often its plan became the incumbent.")
       .def_prop_ro(
           "won", [](const PortfolioPart& p) { return p.won.count(); },
-          "Ticks by which those plans were shorter than the best before them.")
+          "Ticks by which those plans were shorter than the incumbent before.")
       .def_prop_ro(
           "bound", [](const PortfolioPart& p) { return p.bound.count(); },
           "Ticks by which it raised the bound.")
       .def("__repr__", [](const PortfolioPart& p) {
         return fmt::format("<lowtide.Part: {}, plans {}, won {}>", p.name, p.plans, p.won.count());
       });
-  nb::class_<ModelClaim>(module, "ModelClaim",
-                         "What a solver proved of a narrower question than the problem.")
-      .def_ro("name", &ModelClaim::name, "Whose model, and what it leaves out.")
+  nb::class_<ModelClaim>(
+      module, "ModelClaim",
+      "What a solver proved of its own model, which is narrower than the problem.")
+      .def_ro("name", &ModelClaim::name, "The model, and what it leaves out.")
       .def_prop_ro(
           "status", [](const ModelClaim& m) { return to_string(status_of(m)); },
-          "\"optimal\": the best of its plans was found. \"infeasible\": it has none. Else "
+          "\"optimal\": its best plan was found. \"infeasible\": it has no plan. Otherwise "
           "\"feasible\".")
       .def_prop_ro(
           "bound", [](const ModelClaim& m) { return if_any(!m.infeasible, m.bound.count()); },
-          nb::sig("def bound(self) -> int | None"), "Ticks: none of its plans is shorter.")
+          nb::sig("def bound(self) -> int | None"), "In ticks: none of its plans is shorter.")
       .def("__repr__", [](const ModelClaim& m) {
         return fmt::format("<lowtide.ModelClaim: {}, {}>", m.name, to_string(status_of(m)));
       });
@@ -93,37 +94,36 @@ void bind_outcome(nb::module_& module) {
   bind_cost(module);
   nb::class_<OutcomeObject>(
       module, "Outcome",
-      "What was found for a problem, and what is proven of it. What is not known is None.")
+      "The result of a solve: the best plan, and the proven bounds. Unknown values are None.")
       .def_prop_ro("status", &status_of,
-                   "\"optimal\": a plan, and none is better. \"feasible\": a plan. \"infeasible\": "
-                   "proven that there is none. \"unknown\": none was found. \"unsupported\": the "
-                   "solver does not take the problem; `note` says why.")
+                   "\"optimal\": a plan, proven optimal. \"feasible\": a plan. \"infeasible\": "
+                   "proven that there is no plan. \"unknown\": no plan was found. \"unsupported\": "
+                   "the solver rejects the problem; `note` says why.")
       .def_prop_ro(
           "stopped_by", [](const OutcomeObject& o) { return to_string(o->stopped_by); },
           "\"finished\", \"deadline\", \"work limit\", \"cancelled\" (by Ctrl-C), or \"gave up\": "
-          "it "
-          "ended by itself, without a plan and without a proof that there is none.")
+          "the solver ended by itself, with neither a plan nor a proof.")
       .def_prop_ro("plan", &plan_of)
       .def_prop_ro("graph", [](const OutcomeObject& o) { return o.asked.graph; })
       .def_prop_ro(
           "budget", [](const OutcomeObject& o) { return budget_or_none(o.asked); },
-          nb::sig("def budget(self) -> int | None"), "Bytes that were asked for.")
+          nb::sig("def budget(self) -> int | None"), "The budget of the problem in bytes.")
       .def_prop_ro("order", [](const OutcomeObject& o) { return to_string(o.asked.terms.order); })
       .def_prop_ro(
           "duration",
           [](const OutcomeObject& o) {
             return if_any(o->plan.has_value(), o->cost.duration.count());
           },
-          nb::sig("def duration(self) -> int | None"), "Ticks that the plan takes.")
+          nb::sig("def duration(self) -> int | None"), "The plan's duration in ticks.")
       .def_prop_ro(
           "peak",
           [](const OutcomeObject& o) { return if_any(o->plan.has_value(), o->cost.peak.count()); },
-          nb::sig("def peak(self) -> int | None"), "Bytes that the plan needs.")
+          nb::sig("def peak(self) -> int | None"), "The plan's peak in bytes.")
       .def_prop_ro(
           "bound",
           [](const OutcomeObject& o) { return if_any(bounded(o), o->bound.duration.count()); },
           nb::sig("def bound(self) -> int | None"),
-          "Ticks: proven that no plan of the problem is shorter.")
+          "The lower bound on the duration in ticks: proven for every plan of the problem.")
       .def_prop_ro(
           "overhead",
           [](const OutcomeObject& o) {
@@ -142,13 +142,13 @@ void bind_outcome(nb::module_& module) {
       .def_prop_ro(
           "link_price", [](const OutcomeObject& o) { return o->link_price; },
           nb::sig("def link_price(self) -> float | None"),
-          "With a link: by how many per cent the bound falls, about, for one per cent more bytes a "
-          "second; 0: it is no bottleneck.")
+          "With a link: per cent by which the bound falls for one per cent more bandwidth, "
+          "approximately. 0: the link is no bottleneck.")
       .def_prop_ro(
           "floor",
           [](const OutcomeObject& o) { return if_any(o.supported, o->bound.peak.count()); },
           nb::sig("def floor(self) -> int | None"),
-          "Bytes: proven that no plan needs less, however long it takes.")
+          "The lower bound on the peak in bytes: proven for every plan, of any duration.")
       .def_prop_ro(
           "smallest_peak",
           [](const OutcomeObject& o) {
@@ -156,8 +156,7 @@ void bind_outcome(nb::module_& module) {
             return if_any(peak.has_value(), peak ? peak->count() : 0);
           },
           nb::sig("def smallest_peak(self) -> int | None"),
-          "Bytes that the plan with the smallest peak needs, of all seen, within the budget or "
-          "not.")
+          "The smallest peak of all plans seen, within the budget or not, in bytes.")
       .def_prop_ro(
           "history",
           [](const OutcomeObject& o) {
@@ -165,7 +164,7 @@ void bind_outcome(nb::module_& module) {
             for (const Incumbent& entry : o->history) list.append(entry);
             return list;
           },
-          nb::sig("def history(self) -> list[Incumbent]"), "Each better than the one before.")
+          nb::sig("def history(self) -> list[Incumbent]"), "The improvements, in order.")
       .def_prop_ro(
           "parts",
           [](const OutcomeObject& o) {
@@ -174,18 +173,18 @@ void bind_outcome(nb::module_& module) {
             return list;
           },
           nb::sig("def parts(self) -> list[Part]"),
-          "What each solver of a portfolio (\"auto\") took, and what came of it.")
+          "Statistics of each solver of a portfolio (\"auto\").")
       .def_prop_ro(
           "found_by", [](const OutcomeObject& o) { return o->found_by; },
-          "The solver whose plan this is.")
+          "The solver that found the plan.")
       .def_prop_ro(
           "model", [](const OutcomeObject& o) { return o->model; },
           nb::sig("def model(self) -> ModelClaim | None"),
-          "What is proven of the solver's own, narrower model, if it has one.")
+          "What the solver proved of its own, narrower model, if it has one.")
       .def_prop_ro(
           "note", [](const OutcomeObject& o) { return o->note; },
           "A sentence for people, or empty.")
-      .def_ro("seconds", &OutcomeObject::seconds, "That it took.")
+      .def_ro("seconds", &OutcomeObject::seconds, "Duration of the solve.")
       .def(
           "save",
           [](const OutcomeObject& o, nb::handle path) {

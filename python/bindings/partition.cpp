@@ -186,9 +186,9 @@ void bind_partition(nb::module_& module) {
       nb::arg("options") = nb::none(),
       nb::sig("def partition(graph: Graph, *, with_: str = \"h_partition\", options: dict[str, "
               "typing.Any] | None = None) -> dict[str, typing.Any]"),
-      "Cut a graph into a tree of blocks, as `lowtide partition` does: a dict with \"name\", "
-      "\"ops\" (the indices of those in no block inside) and \"blocks\", a list of such dicts. A "
-      "partitioner of yours returns the same to `hiremate`.\n\n`with_`: a partitioner; "
+      "Partition a graph into a tree of blocks, as `lowtide partition` does: a dict with \"name\", "
+      "\"ops\" (the indices of ops outside of inner blocks) and \"blocks\", a list of such dicts. "
+      "Your own partitioner for `hiremate` returns the same form.\n\n`with_`: a partitioner; "
       "`options`: its options by name. `lowtide partition --help` lists both. Raises Error.");
 }
 

@@ -215,11 +215,10 @@ nb::object if_there(const std::optional<Unit>& value) {
 void bind_plan(nb::module_& module) {
   nb::class_<PlanObject>(
       module, "Plan",
-      "Every step of a run, in order: (\"compute\", op), (\"compute_in_place\", op, tensor, ...) "
-      "that overwrites these inputs, (\"free\", tensor), and in plans that transfer (\"offload\", "
-      "tensor), (\"prefetch\", tensor). It never changes.\n\n"
-      "A plan of a file or an Outcome knows its graph's hash, its budget and what it claims; "
-      "Plan(steps) knows none of these.")
+      "All steps of a run, in order: (\"compute\", op), (\"compute_in_place\", op, tensor, ...) "
+      "that overwrites these inputs, (\"free\", tensor), and in plans with transfers (\"offload\", "
+      "tensor), (\"prefetch\", tensor). Immutable.\n\nA plan of a file or an Outcome has its "
+      "graph's hash, its budget and its claims; Plan(steps) has none of these.")
       .def(
           "__init__",
           [](PlanObject* self, nb::handle steps, nb::handle machine) {
@@ -232,13 +231,12 @@ void bind_plan(nb::module_& module) {
       .def_static("from_sequence", &from_sequence, nb::arg("graph"), nb::arg("sequence"),
                   nb::sig("def from_sequence(graph: Graph, sequence: "
                           "collections.abc.Iterable[int]) -> Plan"),
-                  "The plan that computes these ops in this order, some of them several times, and "
-                  "frees every tensor as early as it may, in place wherever the graph allows. "
-                  "Raises Error for an op whose inputs are "
-                  "not computed before it.")
+                  "The plan that computes these ops in this order, possibly some of them several "
+                  "times. It frees every tensor as early as possible, and runs ops in place if the "
+                  "graph allows. Raises Error for an op whose inputs are not computed before it.")
       .def_static("load", &load, nb::arg("path"),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Plan"),
-                  "Read a plan file. Raises Error; whether it holds for a graph, `verify` says.")
+                  "Read a plan file. Raises Error. Does not verify the plan.")
       .def_static("from_json", &from_json, nb::arg("text"), nb::arg("name") = "<text>",
                   nb::sig("def from_json(text: str | bytes, name: str = \"<text>\") -> Plan"),
                   "Read a plan from the text of a file; errors call it `name`.")
@@ -249,15 +247,15 @@ void bind_plan(nb::module_& module) {
            "A plan made of steps needs its graph, and is verified first: PlanError.")
       .def("to_json", &to_json, nb::arg("graph") = nb::none(),
            nb::sig("def to_json(self, graph: Graph | None = None) -> str"),
-           "The text that `save` writes.")
+           "The text of the file that `save` writes.")
       .def_prop_ro("steps", &steps_of, nb::sig("def steps(self) -> list[tuple[typing.Any, ...]]"),
                    "A new list of the steps.")
       .def_prop_ro(
           "transforms",
           [](const PlanObject& plan) { return transforms_list(plan.file->plan.transforms); },
           nb::sig("def transforms(self) -> list[dict[str, typing.Any]]"),
-          "What is done to the graph before the steps, as its file has it; the steps are of the "
-          "graph that they make, see `apply`.")
+          "The transforms, as in a plan file. The steps refer to the transformed graph, see "
+          "`apply`.")
       .def_prop_ro(
           "sequence",
           [](const PlanObject& plan) {
@@ -265,29 +263,27 @@ void bind_plan(nb::module_& module) {
             for (const OpId op : computations(plan.file->plan)) list.append(op.index());
             return list;
           },
-          nb::sig("def sequence(self) -> list[int]"),
-          "Indices of the ops that it computes, in its order.")
+          nb::sig("def sequence(self) -> list[int]"), "Indices of the computed ops, in order.")
       .def_prop_ro(
           "graph_hash",
           [](const PlanObject& plan) -> std::optional<std::string> {
             if (plan.file->graph_hash.empty()) return std::nullopt;
             return plan.file->graph_hash;
           },
-          "Of the graph that it is for, or None.")
+          "Hash of its graph, or None.")
       .def_prop_ro(
           "budget", [](const PlanObject& plan) { return if_there(plan.file->budget); },
-          nb::sig("def budget(self) -> int | None"),
-          "Bytes that it was made to keep within, or None.")
+          nb::sig("def budget(self) -> int | None"), "Its budget in bytes, or None.")
       .def_prop_ro("order", [](const PlanObject& plan) { return to_string(plan.file->order); })
       .def_prop_ro(
           "machine",
           [](const PlanObject& plan) { return machine_or_none(plan.file->plan.machine); },
           nb::sig("def machine(self) -> dict[str, dict[str, int]] | None"),
-          "The links over which it transfers, in ticks, as its file has them, or None.")
+          "The derated link in ticks, as in a plan file, or None.")
       .def_prop_ro(
           "full_link", [](const PlanObject& plan) { return machine_or_none(plan.file->full_link); },
           nb::sig("def full_link(self) -> dict[str, dict[str, int]] | None"),
-          "The links that `machine` was derated from, or None.")
+          "The link before derating, or None.")
       .def_prop_ro(
           "techniques",
           [](const PlanObject& plan) -> nb::object {
@@ -295,22 +291,21 @@ void bind_plan(nb::module_& module) {
             return names_from(*plan.file->techniques);
           },
           nb::sig("def techniques(self) -> list[str] | None"),
-          "Names of all that it was allowed to use, or None where its file does not say.")
+          "The allowed techniques, or None if its file has none.")
       .def_prop_ro(
           "host_budget", [](const PlanObject& plan) { return if_there(plan.file->host_budget); },
-          nb::sig("def host_budget(self) -> int | None"),
-          "Bytes on the host that it was made to keep within, or None.")
+          nb::sig("def host_budget(self) -> int | None"), "Its host budget in bytes, or None.")
       .def_prop_ro(
           "claimed_duration",
           [](const PlanObject& plan) { return if_there(plan.file->claims.duration); },
-          nb::sig("def claimed_duration(self) -> int | None"),
-          "Ticks; `verify` says whether it is so.")
+          nb::sig("def claimed_duration(self) -> int | None"), "In ticks; `verify` checks it.")
       .def_prop_ro(
           "claimed_peak", [](const PlanObject& plan) { return if_there(plan.file->claims.peak); },
-          nb::sig("def claimed_peak(self) -> int | None"), "Bytes; `verify` says whether it is so.")
+          nb::sig("def claimed_peak(self) -> int | None"), "In bytes; `verify` checks it.")
       .def_prop_ro(
           "claimed_bound", [](const PlanObject& plan) { return if_there(plan.file->claims.bound); },
-          nb::sig("def claimed_bound(self) -> int | None"), "Ticks that no plan can do without.")
+          nb::sig("def claimed_bound(self) -> int | None"),
+          "The lower bound on the duration in ticks.")
       .def_prop_ro(
           "bound_scope",
           [](const PlanObject& plan) -> std::optional<std::string> {
@@ -318,13 +313,13 @@ void bind_plan(nb::module_& module) {
             if (!scope) return std::nullopt;
             return std::string(to_string(*scope));
           },
-          "With transforms: what the bound is about, \"graph\" (the one that they make) or "
-          "\"techniques\" (any that they could); else None.")
+          "With transforms: the plans for which the bound holds, \"graph\" (of this transformed "
+          "graph) or \"techniques\" (with any transforms); otherwise None.")
       .def_prop_ro(
           "claimed_duration_full_link",
           [](const PlanObject& plan) { return if_there(plan.file->claims.duration_full_link); },
           nb::sig("def claimed_duration_full_link(self) -> int | None"),
-          "Ticks that it takes over `full_link`; `verify` says whether it is so.")
+          "Duration over `full_link` in ticks; `verify` checks it.")
       .def("__len__", [](const PlanObject& plan) { return plan.file->plan.steps.size(); })
       .def("__getstate__", [](const PlanObject& plan) { return io::write_plan(*plan.file); })
       .def("__setstate__",
@@ -337,19 +332,17 @@ void bind_plan(nb::module_& module) {
       });
   module.def("apply", &apply, nb::arg("graph"), nb::arg("plan"),
              nb::sig("def apply(graph: Graph, plan: Plan) -> tuple[Graph, Plan]"),
-             "The graph that the plan's transforms make, numbered anew, and the same plan for it "
-             "without transforms.\n\nRaises PlanError for transforms that are not legal on the "
-             "graph, WrongGraphError for those of another.");
-  module.def(
-      "transform", &transform, nb::arg("graph"), nb::arg("transforms"),
-      nb::sig("def transform(graph: Graph, transforms: "
-              "collections.abc.Sequence[dict[str, typing.Any]]) -> dict[str, typing.Any]"),
-      "What transforms, as `Plan.transforms` has them, make of a graph: \"graph\", numbered "
-      "anew; \"ops\" and \"tensors\", the indices that plans call its ops and tensors by; "
-      "\"sources\", the op of the original that each op is, or computes a part of, or puts "
-      "results of together, None for those of none; \"parts\", of each op a list of pairs of "
-      "a transform and the part of it, -1 for what is done once before the parts, the "
-      "outermost first.\n\nRaises PlanError for transforms that are not legal on the graph.");
+             "The transformed graph, with new indices, and the same plan for it without "
+             "transforms.\n\nRaises PlanError for an illegal transform, WrongGraphError for a plan "
+             "for another graph.");
+  module.def("transform", &transform, nb::arg("graph"), nb::arg("transforms"),
+             nb::sig("def transform(graph: Graph, transforms: "
+                     "collections.abc.Sequence[dict[str, typing.Any]]) -> dict[str, typing.Any]"),
+             "Apply transforms, in the form of `Plan.transforms`. Returns a dict: \"graph\", with "
+             "new indices; \"ops\" and \"tensors\", their indices in plans; \"sources\", for each "
+             "op the original op that it is, computes a part of, or joins the parts of, or None; "
+             "\"parts\", for each op a list of pairs of a transform and a part (-1 for work before "
+             "the parts), the outermost first.\n\nRaises PlanError for an illegal transform.");
 }
 
 }  // namespace lowtide::python

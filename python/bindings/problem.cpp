@@ -72,10 +72,9 @@ nb::object budget_or_none(const ProblemObject& problem) {
 }
 
 void bind_problem(nb::module_& module) {
-  nb::class_<ProblemObject>(
-      module, "Problem",
-      "What may be asked: least time within a budget (objective \"time\"), or least memory within "
-      "a time limit (\"memory\").")
+  nb::class_<ProblemObject>(module, "Problem",
+                            "A planning problem: least time within a budget (objective \"time\"), "
+                            "or least memory within a time limit (\"memory\").")
       .def(
           "__init__",
           [](ProblemObject* self, const GraphObject& graph, nb::handle budget,
@@ -105,11 +104,12 @@ void bind_problem(nb::module_& module) {
               "collections.abc.Sequence[dict[str, typing.Any]] | None = None, costs: str | "
               "os.PathLike[str] | None = None) -> None"),
           "`budget`: bytes, or as the command takes it (\"8GiB\", \"60%\", \"act:50%\"). `order`: "
-          "\"free\", or \"given\" to keep the graph's own. `time_limit`: ticks, or the overhead "
-          "that the plan may have (\"5%\"). `device`: whose link to the host a plan may use: a "
-          "Device, a name or a file. `link`: that link itself, bytes a second and a latency "
-          "(\"25GB/s,10us\"). `derate`: how much of the link's bytes a second to leave to others, "
-          "\"10%\" or 0.1; None is \"10%\". `host_budget`: the most bytes that may lie on the "
+          "\"free\", or \"given\" for first computations in the given order. `time_limit`: ticks, "
+          "or the largest overhead (\"5%\"). `device`: the device whose link to the host plans may "
+          "use: a Device, a name or a file. `link`: the link to the host, bytes a second and a "
+          "latency (\"25GB/s,10us\"); overrides the device's. `derate`: share of link bandwidth "
+          "reserved for other traffic, \"10%\" or 0.1; None is \"10%\". `host_budget`: the most "
+          "bytes that may lie on the "
           "host, "
           "with a link alone. `techniques`: all that a plan may use, of \"recompute\", "
           "\"in_place\", \"offload\", \"split\", \"hoist\", \"substitute\", \"default\" and "
@@ -145,7 +145,7 @@ void bind_problem(nb::module_& module) {
       .def_prop_ro(
           "full_link", [](const ProblemObject& p) { return machine_or_none(p.terms.full_link); },
           nb::sig("def full_link(self) -> dict[str, dict[str, int]] | None"),
-          "The links that `machine` was derated from, or None.")
+          "The link before derating, or None.")
       .def_prop_ro(
           "host_budget",
           [](const ProblemObject& p) {
@@ -162,9 +162,9 @@ void bind_problem(nb::module_& module) {
       .def_prop_ro("live_limits", &limits_of, nb::sig("def live_limits(self) -> dict[int, int]"),
                    "In bytes, by the index of the op.")
       .def("without_limits", &without_limits, nb::sig("def without_limits(self) -> Problem"),
-           "The same question without `live_limits`, of a graph where an op with a limit has more "
-           "workspace: what the budget leaves beyond that limit. A plan answers the one exactly if "
-           "it answers the other. Peaks of that graph are not the plan's own.");
+           "An equivalent problem without `live_limits`, on a graph in which a limited op has more "
+           "workspace: the budget minus its limit. Both problems have the same plans. Peaks on "
+           "that graph are not the plan's own.");
 }
 
 }  // namespace lowtide::python

@@ -31,13 +31,12 @@ nb::list places(const RepeatedBlock& block) {
 }  // namespace
 
 void bind_repeats(nb::module_& module, nb::class_<GraphObject>& graph) {
-  nb::class_<RepeatedBlock>(module, "RepeatedBlock", "Blocks of a graph that are equal.")
+  nb::class_<RepeatedBlock>(module, "RepeatedBlock", "Equal blocks of a graph.")
       .def_prop_ro(
           "hash", [](const RepeatedBlock& block) { return to_string(block.hash); },
           "Their block_hash.")
       .def_prop_ro("places", &places, nb::sig("def places(self) -> list[list[int]]"),
-                   "The ops of each block, as indices; those of one correspond to those of another "
-                   "place by place.")
+                   "The ops of each block as indices, in corresponding order.")
       .def_prop_ro(
           "time", [](const RepeatedBlock& block) { return block.time.count(); },
           "Ticks of computing all of them once.")
@@ -50,8 +49,8 @@ void bind_repeats(nb::module_& module, nb::class_<GraphObject>& graph) {
             nb::arg("least_share") = settings.least_share,
             nb::sig("def repeated_blocks(self, most: int = 16, least_share: float = 0.005) -> "
                     "list[RepeatedBlock]"),
-            "What repeats in it, such as its layers: disjoint blocks, at most `most` kinds, the "
-            "kind that covers the most ops first, none that covers a smaller share of all ops.");
+            "Repeated blocks, such as layers: disjoint, at most `most` kinds, the kind that covers "
+            "most ops first; each kind covers at least `least_share` of all ops.");
 }
 
 }  // namespace lowtide::python

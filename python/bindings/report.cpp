@@ -32,8 +32,8 @@ void bind_report(nb::module_& module) {
       nb::arg("graph"), nb::arg("plan") = nb::none(), nb::kw_only(), nb::arg("width") = 80,
       nb::arg("colour") = false, nb::arg("unicode") = true,
       nb::call_guard<nb::gil_scoped_release>(),
-      "What `lowtide show` prints: memory over steps, and what it is spent on. Without a plan, "
-      "the graph's own order is shown.");
+      "The output of `lowtide show`: memory over steps, and what takes it. Without a plan, of the "
+      "unplanned step.");
   module.def(
       "report_html",
       [](const GraphObject& graph, const PlanObject* plan) {

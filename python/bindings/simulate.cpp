@@ -119,16 +119,17 @@ void bind_simulate(nb::module_& module) {
             return nb::make_tuple(t->violation->step, t->violation->reason);
           },
           nb::sig("def violation(self) -> tuple[int, str] | None"),
-          "The step at which the plan breaks a rule, and which; then all else is up to there.")
+          "The step at which the plan breaks a rule, and the rule; the other figures are up to "
+          "that step. None if it breaks none.")
       .def(
           "__len__", [](const TimelineObject& t) { return t->live.size(); }, "The number of steps.")
       .def("__repr__", [](const TimelineObject& t) {
         return fmt::format("<lowtide.Timeline: {} steps, peak {}, duration {}>", t->live.size(),
                            t->cost.peak.count(), t->cost.duration.count());
       });
-  module.def("simulate", &run, nb::arg("graph"), nb::arg("plan"),
-             "Run the steps and say what they cost. A plan that breaks a rule is no error here: "
-             "see Timeline.violation.");
+  module.def(
+      "simulate", &run, nb::arg("graph"), nb::arg("plan"),
+      "Simulate the steps. A plan that breaks a rule is no error here: see Timeline.violation.");
   module.def(
       "own_plan",
       [](const GraphObject& graph) {
@@ -138,7 +139,8 @@ void bind_simulate(nb::module_& module) {
         return PlanObject{std::make_shared<const PlanFile>(std::move(file))};
       },
       nb::arg("graph"), nb::call_guard<nb::gil_scoped_release>(),
-      "The graph computed once in its own order, everything freed as early as it may be.");
+      "The unplanned step: every op once in the given order, each tensor freed as early as "
+      "possible.");
 }
 
 }  // namespace lowtide::python

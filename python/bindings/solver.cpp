@@ -153,7 +153,7 @@ void bind_solver(nb::module_& module) {
         return list;
       },
       nb::sig("def solvers() -> list[tuple[str, str, tuple[str, ...]]]"),
-      "(name, what it is for, traits) of every solver.");
+      "(name, summary, traits) of every solver.");
   module.def(
       "register_solver", &register_solver, nb::arg("name"), nb::arg("solve"), nb::kw_only(),
       nb::arg("summary"), nb::arg("traits") = nb::make_tuple(),
@@ -161,10 +161,10 @@ void bind_solver(nb::module_& module) {
               "Plan | None], *, summary: str, traits: collections.abc.Iterable[str] = ()) -> "
               "None"),
       "Add a solver to the table of this process: `plan(..., solver=name)` runs it.\n\n"
-      "`solve(problem, context)` returns a Plan or None, and may offer plans to the Context as it "
-      "finds them; all are verified. It runs in a thread of its own, holds the interpreter's lock, "
-      "and must ask `context.should_stop()` often: a deadline, a work limit and Ctrl-C are seen "
-      "there alone. What it raises, `plan` raises.\n\n"
+      "`solve(problem, context)` returns a Plan or None, and may offer plans to the Context; all "
+      "are verified. It runs in a thread of its own, holds the interpreter's lock, and must call "
+      "`context.should_stop()` often: deadlines, work limits and Ctrl-C act only there. `plan` "
+      "raises its exceptions.\n\n"
       "`traits`: \"constructive\", \"tight\", \"anytime\", \"proving\", \"transfers\", "
       "\"external\". A solver with any of the first four also gets its turns in \"auto\". "
       "`summary`: what it is for, in "

@@ -147,27 +147,28 @@ std::string page_of(const CurveObject& c, const CurveObject* beside) {
 }
 
 void bind_progress(nb::module_& module) {
-  nb::class_<driver::CurveProgress>(module, "CurveProgress", "How far a curve is.")
+  nb::class_<driver::CurveProgress>(module, "CurveProgress", "The progress of a curve.")
       .def_ro("points", &driver::CurveProgress::points)
       .def_ro("planned", &driver::CurveProgress::planned, "Points with a plan.")
       .def_ro("settled", &driver::CurveProgress::settled, "Points with nothing left to find.")
       .def_prop_ro(
           "widest_gap", [](const driver::CurveProgress& p) { return p.widest_gap / 100; },
-          "Of all points: overhead less its bound's.")
+          "Largest difference between overhead and bound, over all points.")
       .def_prop_ro(
           "smallest", [](const driver::CurveProgress& p) { return p.smallest.count(); },
-          "Bytes: the smallest budget for which a plan is known.");
-  nb::class_<driver::FitProgress>(module, "FitProgress", "How far a fit is.")
+          "The smallest budget with a known plan, in bytes.");
+  nb::class_<driver::FitProgress>(module, "FitProgress", "The progress of a fit.")
       .def_prop_ro(
           "floor", [](const driver::FitProgress& p) { return p.floor.count(); },
-          "Bytes: within fewer there is no such plan.")
+          "In bytes: proven that no smaller budget has such a plan.")
       .def_prop_ro(
           "budget", [](const driver::FitProgress& p) { return p.budget.count(); },
-          "Bytes: within these there is one.");
+          "In bytes: the smallest budget with a known plan.");
 }
 
 void bind_curve(nb::module_& module) {
-  nb::class_<CurveObject>(module, "Curve", "Time against memory: what a range of budgets costs.")
+  nb::class_<CurveObject>(module, "Curve",
+                          "The trade-off of time and memory: a plan for each budget of a range.")
       .def_prop_ro(
           "points",
           [](const CurveObject& c) {
@@ -183,13 +184,13 @@ void bind_curve(nb::module_& module) {
             if (!c.curve->smallest) return std::nullopt;
             return outcome_of(c, c.curve, *c.curve->smallest);
           },
-          "For the smallest budget for which a plan was found, or None.")
+          "The outcome for the smallest budget with a plan, or None.")
       .def_prop_ro(
           "floor", [](const CurveObject& c) { return c.curve->floor.count(); },
-          "Bytes: proven that no plan needs less.")
+          "The lower bound on the peak in bytes.")
       .def_prop_ro(
           "own_peak", [](const CurveObject& c) { return c.curve->own_peak.count(); },
-          "Bytes that the graph's own order needs.")
+          "The baseline peak in bytes.")
       .def_prop_ro("stopped_by",
                    [](const CurveObject& c) { return to_string(c.curve->stopped_by); })
       .def_prop_ro("seconds", [](const CurveObject& c) { return c.facts.seconds; })
@@ -256,14 +257,14 @@ void bind_curve(nb::module_& module) {
 }
 
 void bind_fit(nb::module_& module) {
-  nb::class_<FitObject>(module, "Fit", "The smallest budget for some overhead.")
+  nb::class_<FitObject>(module, "Fit", "The smallest budget for a given overhead.")
       .def_prop_ro(
           "outcome",
           [](const FitObject& f) -> std::optional<OutcomeObject> {
             if (!f.fit->point) return std::nullopt;
             return outcome_of(f, f.fit, *f.fit->point);
           },
-          "For the smallest budget for which such a plan was found, or None.")
+          "The outcome for the smallest budget with such a plan, or None.")
       .def_prop_ro(
           "budget",
           [](const FitObject& f) {
@@ -273,10 +274,10 @@ void bind_fit(nb::module_& module) {
           nb::sig("def budget(self) -> int | None"), "In bytes: the peak of that plan.")
       .def_prop_ro(
           "floor", [](const FitObject& f) { return f.fit->floor.count(); },
-          "Bytes: proven that within fewer there is no such plan.")
+          "In bytes: proven that no smaller budget has such a plan.")
       .def_prop_ro(
           "time_limit", [](const FitObject& f) { return f.fit->time_limit.count(); },
-          "Ticks that the plan may take.")
+          "The allowed duration in ticks.")
       .def_prop_ro("own_peak", [](const FitObject& f) { return f.fit->own_peak.count(); })
       .def_prop_ro("stopped_by", [](const FitObject& f) { return to_string(f.fit->stopped_by); })
       .def_prop_ro("seconds", [](const FitObject& f) { return f.facts.seconds; })

@@ -19,7 +19,7 @@ Cost judge(nb::handle asked, const PlanObject& plan, nb::handle budget,
   std::optional<ProblemObject> problem;
   if (nb::isinstance<ProblemObject>(asked)) {
     if (!budget.is_none() || order || !techniques.is_none())
-      throw nb::type_error("a Problem says budget, order and techniques itself");
+      throw nb::type_error("a Problem has budget, order and techniques itself");
     problem = nb::cast<ProblemObject>(asked);
     graph = problem->graph;
     file.budget = problem->budget;
@@ -64,11 +64,10 @@ void bind_verify(nb::module_& module) {
           "def verify(graph: Graph | Problem, plan: Plan, budget: int | str | None = None, order: "
           "str | None = None, techniques: str | collections.abc.Iterable[str] | None = None) "
           "-> Cost"),
-      "Check every rule, the budget, the order and every claim of the plan, and say what it "
-      "costs.\n\n`budget`, `order` and `techniques` replace the plan's own; a Problem has them, "
-      "and "
-      "what else it demands is checked too. Raises PlanError, "
-      "WrongGraphError for a plan for another graph, Error for a bad budget.");
+      "Check every rule, the budget, the order and every figure of the plan, and return its "
+      "cost.\n\n`budget`, `order` and `techniques` replace the plan's own. With a Problem all its "
+      "demands are checked. Raises PlanError; WrongGraphError for a plan for another graph; Error "
+      "for a bad budget.");
 }
 
 }  // namespace lowtide::python

@@ -295,7 +295,7 @@ def test_problems(chain):
     problem = lowtide.Problem(chain, "100%", order="given")
     assert (problem.budget, problem.order, problem.objective, problem.time_limit) == (24, "given", "time", None)
     assert lowtide.plan(problem).status == "optimal"
-    with pytest.raises(TypeError, match="a Problem says budget"):
+    with pytest.raises(TypeError, match="a Problem has budget"):
         lowtide.plan(problem, 24)
     least = lowtide.Problem(chain, objective="memory", time_limit="10%")
     assert (least.budget, least.time_limit) == (None, 11)
@@ -346,9 +346,9 @@ def test_limits_of_the_wrong_kind():
         lowtide.plan(graph, 20, live_limits={"op": 1})
     with pytest.raises(lowtide.Error, match="least time"):
         lowtide.Problem(graph, objective="memory", live_limits={0: 1})
-    with pytest.raises(TypeError, match="a Problem says budget"):
+    with pytest.raises(TypeError, match="a Problem has budget"):
         lowtide.plan(lowtide.Problem(graph, 20), live_limits={0: 1})
-    with pytest.raises(TypeError, match="a Problem says budget"):
+    with pytest.raises(TypeError, match="a Problem has budget"):
         lowtide.verify(lowtide.Problem(graph, 20), lowtide.plan(graph, 20).plan, 20)
 
 
