@@ -15,7 +15,7 @@ import torch_run
 from lowtide.frontend.planning import planner
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.tensors.operators import Kernel
-from lowtide.torch.transforms import made as made_module
+from lowtide.torch.transforms import transformed as transformed_module
 from lowtide.torch.transforms.parts import PartCall
 from torch import nn
 from torch.nn import functional as F
@@ -578,7 +578,7 @@ def test_parts_that_cannot_be_made_are_refused_with_the_node(error, said, monkey
     def other(node, entries, fakes):
         raise error
 
-    monkeypatch.setattr(made_module, "check", other)
+    monkeypatch.setattr(transformed_module, "check", other)
     module, inputs = words()
     force(monkeypatch, lambda graph: graph.regions(pick=0)["transforms"])
     with pytest.warns(lowtide.torch.LowtideWarning, match=f"does not run in parts: {said}"):
@@ -592,7 +592,7 @@ def test_parts_of_one_kind_are_tried_once(monkeypatch):
     calls = []
     kernel = PartCall.kernel
     monkeypatch.setattr(PartCall, "kernel", lambda call, fakes: calls.append(call) or kernel(call, fakes))
-    monkeypatch.setattr(made_module, "Kernel", lambda *fields: calls.append(fields) or Kernel(*fields))
+    monkeypatch.setattr(transformed_module, "Kernel", lambda *fields: calls.append(fields) or Kernel(*fields))
     module, inputs = words()
     plain = twin(module)
     expected = trained(plain, inputs, plain)

@@ -56,16 +56,16 @@ class Search:
     """The search for a plan of one problem.
 
     problem: what is asked.  reduced: the same whose graph alone says what has to be kept.  asked: what both are told
-    beside graph, budget and order; kept: the same for a graph that stays as it is.  made_by: transforms -> the program
+    beside graph, budget and order; kept: the same for a graph that stays as it is.  transformed_by: transforms -> the program
     after them, and what is asked of that.  peak_of: what the code of a program's plan takes, which may be more than the
     plan, since code cannot make every copy.
     """
 
     def __init__(self, problem: lowtide.Problem, reduced: lowtide.Problem, asked: dict[str, Any], kept: dict[str, Any], options: Options,
-                 made_by: Callable[[Transforms], tuple[Program, lowtide.Problem]],
+                 transformed_by: Callable[[Transforms], tuple[Program, lowtide.Problem]],
                  peak_of: Callable[[Program, lowtide.Plan], int]) -> None:
         self._problem, self._reduced, self._asked, self._kept = problem, reduced, asked, kept
-        self._options, self._made_by, self._peak_of = options, made_by, peak_of
+        self._options, self._transformed_by, self._peak_of = options, transformed_by, peak_of
         assert reduced.budget is not None, "least time within a budget is what is asked"
         self._budget = reduced.budget
         self._key = reduced.graph.hash, *sorted(problem.techniques), str(problem.machine), problem.host_budget
@@ -148,7 +148,7 @@ class Search:
 
     def _made(self, transforms: Transforms) -> tuple[Program, lowtide.Problem]:
         try:
-            return self._made_by(transforms)
+            return self._transformed_by(transforms)
         except CaptureError as error:
             raise NotInParts(str(error)) from error
 
@@ -177,10 +177,10 @@ class Search:
                 made, exact = self._made(transforms)
                 found = self._leanest(exact.graph, self._kept)
             else:
-                transforms, (made, _) = [], self._made_by([])
+                transforms, (made, _) = [], self._transformed_by([])
             best = self._smaller(best, transforms, made, found)
         if best is not None and best.peak > best.outcome.peak:  # code leaves some of its copies out
-            made, _ = self._made_by([])
+            made, _ = self._transformed_by([])
             best = best if made.homes() else self._smaller(best, [], made, self._leanest(graph, {}))
         if best is None:
             raise refusal(self._problem, outcome, None)

@@ -1,16 +1,14 @@
-"""Parts of a region that compute the same: one function, called for each of them.
+"""Shares the code of equal parts of a region: one function, called once for each part.
 
-A plan gives each part of a region its own ops, and code is made of them one by one.  Most plans treat all parts alike, so
-beyond a few parts the code is the same lines over and over: PyTorch's tools, which print, check and copy whole graphs, and
-Python's compiler take as long for every one of them.  Here runs of nodes that belong to one part each are compared, on the
-code itself: the same functions, called with results of the same earlier nodes of the run and with the same constants, but
-for numbers and for what comes from outside of the run; and the same of their results are read behind it.  More than _APART
-runs that are equal in this way become calls of one function, which takes what differs as arguments.  Nothing is assumed of
-the plan: a part with other steps (a recomputation, a tensor freed later, the first part's value in the place of a sum) is
-another run, and stays as it is.
+A plan gives each part its own ops, and code is emitted for each.  Most plans treat all parts equally, so with many parts the
+code repeats the same lines, and PyTorch's graph passes and Python's compiler take time for each of them.  This pass compares
+runs of consecutive nodes of one part each.  Two runs are equal if they call the same functions on results of the same earlier
+nodes of the run and on the same constants, except for numbers and values from outside of the run, and if the same of their
+results are read afterwards.  More than _APART equal runs become calls of one function, whose arguments are the differences.
+A part with other steps (a recomputation, a later free, the first part's value instead of a sum) differs and stays as it is.
 
-What is live stays what it was: a value from outside that a run reads last is handed over, so that the function frees it
-where the run did (execute.py); what the function returns is what was live at the end of the run in each of them.
+Lifetimes do not change: a value from outside whose last reader is in the run is moved into the function, which frees it where
+the run did (execute.py).  The function returns the values that were live at the end of each run.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""The order in which a model's graphs run, and what is held by others at each of their passes.
+"""The order in which a model's captured graphs run, and the memory that others hold at each of their passes.
 
-A *pass* is one run of a graph's forward or backward.  A *step* is what runs from a forward beside which no other
-waits for its backward to the next such one: a step of training, or the forwards of an evaluation.  Steps are kept as
-a tree of prefixes, a node for each pass:
+A *pass* is one run of a graph's forward or backward.  A forward *waits* until its backward runs.  A *step* begins with a
+forward while no other forward waits, and ends before the next such forward: a training step, or the forwards of an
+evaluation.  Steps are stored as a tree of prefixes, with a node for each pass:
 
     root - forward 0 - forward 1 - backward 1 - backward 0      a step of training
                      - backward 0                               a step without the second graph
 
-so a step that has been seen before costs a look-up for each pass, and a look at the gradients that are there.  A new
-node notes what is held at that moment beyond what the graph is given: arguments of other graphs, gradients, forwards
-that wait.  From that follows what the step takes at each pass under any plans of its graphs (planning/sharing.py).  A
-forward that waits while others come and go is one that somebody keeps; it ends no step and begins none.
+so a known step costs one look-up per pass, and a look at the existing gradients.  A new node records the memory held beyond
+the graph's own inputs: inputs of other graphs, gradients, waiting forwards.  From these records planning/sharing.py computes
+the memory of the step at each pass, for any plans of its graphs.  A forward that waits across other steps is kept by the
+caller; it neither ends nor begins a step.
 
-It sees tensors that graphs are given, their gradients, and what forwards leave; nothing else.
+Only inputs of graphs, their gradients, and tensors saved by forwards are recorded.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .known_storages import KnownStorages
 from .records import GraphRecord, ObservedPass
 from .waiting import WaitingForwards
 
-_NODES = 2_000  # of the tree at most; passes that would need more are not noted
-_LENGTH = 512  # passes at which a step of forwards that nothing waits for ends
-_LOOKS = 3  # at what is held, for each node: the first step knows no gradients of the last
+_NODES = 2_000  # most nodes of the tree; further passes are not recorded
+_LENGTH = 512  # most passes of a step of forwards without backwards
+_LOOKS = 3  # records of the held memory per node: in the first step there are no gradients of an earlier one
 
 
 class _Node:

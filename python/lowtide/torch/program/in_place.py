@@ -1,15 +1,14 @@
-"""Operators that can write their result over one of their arguments, with the same bits, and how each is called for it.
+"""Operators that can overwrite one of their arguments with their result, bit-identically, and the variant to call.
 
-Nearly all of them have a form that takes the storage of the result as an argument (`out`, `grad_input`).  Called with a
-dying operand there it is the same kernel on the same operands in the same order, so even the payloads of NaNs are those
-of the plain call.  A form counts only where the device has a kernel of its own for it: the others compute the result
-first and copy it then, which takes the memory that was to be saved.  What has no such form may have one that writes
-over its first argument (`relu_`).
+Nearly all of them have an out variant: an overload that takes the storage of the result as an argument (`out`,
+`grad_input`).  Called with a dying operand there, it is the same kernel on the same operands in the same order, so even the
+payloads of NaNs are equal.  An out variant is used only if the device has a kernel for it; otherwise PyTorch computes the
+result first and copies it, which saves no memory.  Operators without an out variant may have one that overwrites the first
+argument (`relu_`).
 
-The pointwise operators are found by their tag (special functions, in which no network spends its memory, are
-left alone), the rest are listed.  A kernel that is no pointwise one is listed only if
-it has read all that it needs of a row before it writes that row.  tests/python/test_torch_in_place.py proves each of
-them, for all number types and layouts.
+Pointwise operators are found by their tag (except special functions, which matter to no network); the others are listed.  A
+kernel that is not pointwise is listed only if it reads a row completely before it writes that row.
+tests/python/test_torch_in_place.py checks each of them, for all number types and layouts.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ def _dropout_backward_(gradient: torch.Tensor, mask: torch.Tensor, scale: float)
 
 @dataclass(frozen=True)
 class OutVariant:
-    """How an operator is called to write its result over an argument.
+    """The variant of an operator that overwrites an argument with the result.
 
-    function: what is called.  keyword: its argument that takes the storage; None: it writes over its first argument.
+    function: the overload to call.  keyword: its argument for the output storage; None: it overwrites its first argument.
     over: the arguments that may be overwritten, by their names in the operator's schema.
     """
 
@@ -99,7 +98,7 @@ LISTED_FOR_CPU: dict[Any, tuple[Any, str | None, tuple[str, ...]]] = {
 
 @functools.cache
 def out_variant_of(target: Any, device: str) -> OutVariant | None:
-    """The form of an operator that writes over an argument, on that type of device; None if none is known."""
+    """The variant of an operator that overwrites an argument, on that type of device; None if none is known."""
     if device not in _DEVICES or not isinstance(target, OpOverload):
         return None
     listed = _LISTED.get(target) or (LISTED_FOR_CPU.get(target) if device == "cpu" else None)

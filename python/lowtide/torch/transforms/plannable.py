@@ -13,7 +13,7 @@ from ..program.lowerings import LOWERINGS, elided_ops
 from ..program.program import Program
 from ..runtime.assumed_tangent import AssumedTangent
 from .exactness import exactness
-from .made import made_program, splittable
+from .transformed import splittable, transformed_program
 
 
 @dataclass
@@ -51,7 +51,7 @@ class PlannableProgram(Program):
         return splittable(self)
 
     def transformed(self, transforms: list[dict[str, Any]]) -> PlannableProgram:
-        return made_program(self, transforms, AssumedTangent(self.loss_scale), self.price)
+        return transformed_program(self, transforms, AssumedTangent(self.loss_scale), self.price)
 
     def exactness(self, transforms: list[dict[str, Any]]) -> Exactness:
         return exactness(self, transforms, self.fused)

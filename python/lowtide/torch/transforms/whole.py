@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...frontend.errors import CaptureError
 from ..program.program import AnyProgram
 from ..runtime.assumed_tangent import AssumedTangent
-from .made import made_program
+from .transformed import transformed_program
 
 
 def in_one_call(program: AnyProgram) -> AnyProgram:
@@ -33,4 +33,4 @@ def in_one_call(program: AnyProgram) -> AnyProgram:
     program = replace(program, graph=graph.edited(outputs=kept),
                       backward_outputs=[None] * len(program.backward_outputs))
     hoist = {"kind": "hoist", "tangent": barrier.outputs[0], "joins": []}
-    return made_program(program, [hoist], AssumedTangent(1.0))
+    return transformed_program(program, [hoist], AssumedTangent(1.0))

@@ -1,8 +1,8 @@
-"""A program and transforms -> the program of the graph that they make.
+"""A program and transforms -> the program of the transformed graph.
 
-Ops that no transform touches run as before.  A part runs as parts.py says, and so does an op that a rule of
-substitution has made, or has made read other tensors; what puts parts together as joins.py, the backward in the forward
-as hoist.py.  What an op does once for all parts is the op itself, if it makes all of its results then.
+Ops that no transform changes run as before.  parts.py emits the parts of split ops, and ops that a substitution made or
+whose operands it changed; joins.py emits joins, hoist.py the tangent of a hoisted backward.  The work of an op before the
+parts is the op itself, if it makes all of its results then.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ from .rows import keeps_rows_bits, lies_otherwise, needs_trial
 aten = torch.ops.aten
 _TYPES = {name: dtype for dtype, name in DTYPES.items()}
 _JOINS = ("lowtide.join", "lowtide.add")
-# What rules make of others (src/lowtide/transforms/rules).
+# The ops that substitution rules make.
 _SUBSTITUTES = {"aten.cat": aten.cat.default, "aten.mm": aten.mm.default, "aten.addmm": aten.addmm.default}
-_BEFORE = -1  # the part of what is done once for all
+_BEFORE = -1  # the part number of work before the parts
 
 
-def made_program(program: AnyProgram, transforms: list[dict[str, Any]], assumed_tangent: AssumedTangent | None = None,
-                 price: Price | None = None) -> AnyProgram:
-    """The program after these transforms.  assumed_tangent: for a hoisted backward.  price: what parts
-    cost; None: what the transforms say.
+def transformed_program(program: AnyProgram, transforms: list[dict[str, Any]], assumed_tangent: AssumedTangent | None = None,
+                        price: Price | None = None) -> AnyProgram:
+    """The program after these transforms.  assumed_tangent: for a hoisted backward.  price: prices the parts; None: the
+    prices in the transforms.
 
-    Raises CaptureError, with the node named, for what cannot be put into code.
+    Raises CaptureError, which names the node, if no code can be generated.
     """
-    made = _Made(program, transforms, assumed_tangent, price is not None and price.real)
+    transformed = _TransformedProgram(program, transforms, assumed_tangent, price is not None and price.real)
     try:
-        runs = made.runs()
+        runs = transformed.runs()
         if price is not None:
-            made.price(price)
-        return made.program(runs)
+            transformed.price(price)
+        return transformed.program(runs)
     except CaptureError:
         raise
-    except Exception as error:  # what nobody has foreseen is a reason to run whole, and none to end a training
-        raise unexpected(error, made.at) from error
+    except Exception as error:  # an unforeseen error only means that the region is not split
+        raise unexpected(error, transformed.at) from error
 
 
 def splittable(program: AnyProgram) -> AnyProgram:
-    """The program, whose graph no longer says what ops do that no code could run in parts."""
+    """The program, with a graph that describes only ops for which code can be generated in parts."""
     left_out = {}
     for op, run in zip(program.graph.ops, program.runs, strict=True):
         runs = run.node is None or isinstance(run.emitter, DrawEmitter) and not op.operands \
@@ -72,7 +72,7 @@ def splittable(program: AnyProgram) -> AnyProgram:
     return replace(program, graph=program.graph.edited(ops=left_out))
 
 
-class _Made(Generic[AnyProgram]):
+class _TransformedProgram(Generic[AnyProgram]):
     def __init__(self, program: AnyProgram, transforms: list[dict[str, Any]], assumed_tangent: AssumedTangent | None, real: bool) -> None:
         self._program, self._assumed_tangent, self._real = program, assumed_tangent, real  # real: can kernels run here?
         self._made = lowtide.transform(program.graph, transforms)
