@@ -1,7 +1,7 @@
-"""What every front end shares: PyTorch today; JAX, ONNX and HLO read other things into the same.  Imports no framework.
+"""What all front ends share (PyTorch today; later JAX, ONNX and HLO).  Imports no framework.
 
-* draft.py: a graph under construction.  price.py: what kernels cost.
-* program.py: a step as planners see it, whatever runs it.  options.py: what a user may ask of a planner.
-* techniques.py: what users say about techniques.  errors.py: what goes wrong, in words for people.  roofline.py: devices.
-* planning/: a program and a budget -> the schedule that its code runs, and a report of it.
+* draft.py: a graph under construction.  price.py: prices of kernels.
+* program.py: a training step as the planner sees it.  options.py: the planner's options.
+* techniques.py: options about techniques.  errors.py: errors and warnings.  roofline.py: devices.
+* planning/: a program and a budget -> the schedule of the generated code, and a report.
 """

@@ -1,4 +1,4 @@
-"""What goes wrong on the way from a model to a plan that runs, in words for people."""
+"""Errors and warnings between a model and its plan."""
 
 from __future__ import annotations
 

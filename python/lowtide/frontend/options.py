@@ -1,4 +1,4 @@
-"""What a user may ask of a planner, whatever the framework."""
+"""Options of a planner that do not depend on the framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels cost, as lowerings ask for it."""
+"""Prices of kernels, as lowerings request them."""
 
 from __future__ import annotations
 

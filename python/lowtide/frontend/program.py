@@ -1,4 +1,4 @@
-"""A step as planners see it, whatever framework has captured it and whatever runs it."""
+"""A training step as the planner sees it, for any framework."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What users say about the techniques of plans: which, over which link, with how much on the host.
+"""Options about techniques: which, over which link, with how much host memory.
 
-Each function takes what was said and returns it as it is used.  Raises ValueError or TypeError naming what is wrong.
+Each function validates an option and returns it in canonical form.  Raises ValueError or TypeError.
 """
 
 from __future__ import annotations

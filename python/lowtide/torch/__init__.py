@@ -1,4 +1,4 @@
-"""Lowtide in PyTorch: training under a budget in bytes, with the same numbers coming out.
+"""Lowtide in PyTorch: training under a memory budget, with bit-identical results.
 
     model = torch.compile(model, backend="lowtide", options={"budget": "8GiB"})
 
@@ -6,9 +6,8 @@ or, with inputs to plan for before the first step,
 
     model = lowtide.torch.optimize(model, (x, y), budget="8GiB")
 
-`explain` shows what each budget would cost, `capture` writes a training step's graph without running it,
-`measure_peak` says what a step took, `measure_device` what a device can do, `accumulate` holds back updates that a plan
-makes in the backward.
+`explain` shows the overhead of each budget, `capture` returns a training step's graph without running it, `measure_peak`
+measures a step's peak, `measure_device` a device's rates, and `accumulate` postpones updates in the backward.
 """
 
 from .compat.versions import UnsupportedTorchError, check_version

@@ -1,1 +1,1 @@
-"""A program and a budget -> the schedule that its code runs."""
+"""A program and a budget -> the schedule of the generated code."""

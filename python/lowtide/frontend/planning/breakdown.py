@@ -1,4 +1,4 @@
-"""What each technique does for a plan: which ops and modules, for how many bytes, at what cost."""
+"""The effect of each technique in a plan: ops and modules, bytes saved, cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plan of a graph has to leave room for, and the graph and limits that say so to the planner."""
+"""The memory that a plan must leave to others, as a graph and limits for the planner."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The steps of a plan that copies to the host, in the form in which code runs them.
+"""The steps of a plan with copies to the host, in the order of the generated code.
 
-Code waits for a copy out where the plan frees what it copies, and between forward and backward for all copies (the
-barrier does so too).  Where nothing is waited for, a tensor goes right after its last use, as without copies.
+The code waits for a copy to the host where the plan frees the tensor, and for all copies between forward and backward, like
+the barrier.  If nothing is waited for, a tensor is freed right after its last use, as without copies.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """A program and a budget -> the schedule that will run.
 
-`plan_program` goes through these stages, each a function or a method below, in this order:
+`plan_program` has these stages, each a function or a method below, in this order:
 
-* constrain: what is asked, a graph beside what others hold and limits of memory (constraints.py);
+* constrain: the graph with the memory of others, and limits (constraints.py);
 * plan: transforms and a plan, from the cache or by a search (search.py);
-* schedule: the plan in the form in which code runs it (schedule.py, copies.py);
-* verify: does the schedule keep the budget?  Code cannot make every copy of a plan: where that takes more, the plan is made again;
-* report: what became of it (report.py, breakdown.py).
+* schedule: the plan in the order of the generated code (schedule.py, copies.py);
+* verify: check that the schedule keeps the budget.  Code cannot make every copy of a plan; if it then needs more memory, plan
+  again;
+* report: describe the plan (report.py, breakdown.py).
 
-The budget is the whole peak: the graph's inputs and parameters, what others hold beside the program, and all that is live
-while a step runs.
+The budget limits the whole peak: inputs and parameters of the graph, memory of others, and all tensors live during the step.
 """
 
 from __future__ import annotations

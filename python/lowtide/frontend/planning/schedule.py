@@ -1,9 +1,8 @@
-"""A plan -> the schedule that the code runs: the order of computations, every free as early as it can be.
+"""A plan -> the schedule of the generated code: the order of computations, with every free as early as possible.
 
-A plan of the planner says when each tensor is freed; code frees a tensor when its last name goes, which
-is right after its last use, or writes over it there.  `schedule` brings a plan to that form, and the program puts its
-computations as its code has them, so that the peak that is simulated is the peak that the code will
-have.  What is copied to the host and back stands in copies.py.
+A plan states when each tensor is freed.  Generated code frees a tensor by dropping its last reference, right after its last
+use, or overwrites it there.  `schedule` converts the plan to that form, and the program orders its computations as its code
+does.  So the simulated peak is the peak of the code.  copies.py handles copies to the host.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A problem -> a plan of it that code can run, or what the least is within which there is one.
+"""A problem -> a plan for which code can be generated, or the smallest budget that has one.
 
-Parts are planned by estimates first.  Then code is made of the best transforms, its parts are priced by what they take, and
-the plan is made again on the graph with these prices.  So two searches have to succeed; where the second does not, the
-smallest plan that an earlier refusal has named is tried, and then the smallest that can be found.
+Splits are first planned with estimated prices.  Then code is generated for the best transforms, its parts are priced by
+measurement, and the transformed graph is planned again.  So two searches must succeed.  If the second fails, the smallest
+budget that an earlier refusal named is tried, then the smallest that can be found.
 
-Transforms that change bits have to win: where a plan without them keeps the budget and takes no more than a thousandth longer,
-it is the answer.
+Transforms that may change bits must pay: a plan without them is used if it keeps the budget and takes at most a thousandth
+longer.
 """
 
 from __future__ import annotations

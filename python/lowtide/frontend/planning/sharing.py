@@ -1,11 +1,12 @@
-"""Several graphs of one model within one budget.
+"""Several captured graphs of one model share one budget.
 
-Where the tracer breaks a model in two, each part is compiled alone, and what one part saves for its
-backward is held beside the next.  Which run beside which is a list of passes (`Pass`): runs of a graph's forward or
-backward, with what others hold then under any plans, and with the forwards that wait for their backwards.  A graph
-that waits while another runs is limited in what it may save.  All graphs save the same fraction of what they would
-save without a plan: the fraction for which their plans together take the least time is found by trying a few.  It
-loses where one graph is much cheaper to compute again than another: a fraction for each would do better.
+At a graph break each graph is compiled separately, and the tensors that one graph saves for its backward are live while the
+next one runs.  A list of passes (`Pass`) records which graphs run beside which: a pass is a run of a graph's forward or
+backward, with the memory that others hold then under any plans, and the waiting forwards.  A graph that waits while another
+runs is limited in what it may save.  All graphs save the same fraction of their unplanned savings.  A few fractions are tried,
+and the one with the least total time is used.
+
+Loses: if one graph is much cheaper to recompute than another.  Separate fractions would be better.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`explain`: what each budget would cost a model, before anyone commits to one."""
+"""`explain`: the overhead of each budget of a model, before a budget is chosen."""
 
 from __future__ import annotations
 

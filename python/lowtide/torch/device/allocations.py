@@ -1,8 +1,8 @@
-"""The CPU's allocations while a function runs, seen without PyTorch's profiler.
+"""Records the CPU's allocations during a function, without `torch.profiler`.
 
-`torch.profiler` has one session for the process: who begins another one ends the user's, whose trace is empty then.  What
-the profiler of before it sees, each allocation and each free, is its thread's own, and costs a user's session nothing as
-long as they are not of one thread.  So what Lowtide runs for itself it runs in a thread of its own (`in_own_thread`).
+`torch.profiler` has one session per process; starting another one ends the user's session, whose trace is then empty.  The
+legacy profiler records each allocation and free of one thread, and does not disturb a session in another thread.  So Lowtide
+runs its own measurements in a separate thread (`in_own_thread`).
 """
 
 from __future__ import annotations

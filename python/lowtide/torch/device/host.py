@@ -1,9 +1,9 @@
-"""Memory on the host for what plans copy there, taken once and used again.
+"""Host memory for the copies of plans, allocated once and reused.
 
-A copy of so many bytes lies in a place of exactly so many (in whole pages), so that a step whose plan is fixed takes as
-many places as lie there at once, and no byte more.  For a GPU places are pinned, up to a limit; beyond it they are not,
-and their copies hold up the host, which changes no bit.  Whoever has a copy holds a tensor over its place; when the last
-reference to that is gone, whether a backward has read it, failed, or never came, the place is free again.
+A copy of n bytes uses a block of exactly n bytes (in whole pages).  So a step with a fixed plan needs as many blocks as copies
+exist at once, and no more.  For a GPU blocks are pinned, up to a limit.  Copies to other blocks stall the host, but give the
+same results.  The holder of a copy holds a tensor over its block.  When the last reference to that is gone, whether the
+backward has read it, failed, or never ran, the block is free again.
 """
 
 from __future__ import annotations

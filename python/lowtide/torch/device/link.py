@@ -1,8 +1,8 @@
-"""What copies between a device and its host take, measured once for each device and kept with the times of kernels.
+"""Rates of copies between a device and its host, measured once for each device and cached with the kernel times.
 
-A forward sends, and its backward fetches, so most copies of a plan have the link to themselves; where the optimizer's states
-come and go both directions are busy, and on most machines each is slower then.  Some of a copy's time is the host's, which queues
-it and the waits around it: beside that a copy of a few KiB takes nothing.
+A forward sends and its backward fetches, so most copies of a plan have the link to themselves.  Copies of the optimizer's
+states use both directions, and on most machines each direction is slower then.  Part of a copy's time is the host's, which
+queues the copy and its waits; a copy of a few KiB takes nothing else.
 """
 
 from __future__ import annotations

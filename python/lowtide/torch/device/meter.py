@@ -1,7 +1,7 @@
-"""How much memory a function takes at its peak, as measured.
+"""Measures the peak memory of a function.
 
-On a GPU the figure is the caching allocator's own.  On a CPU PyTorch keeps no such figure; what is allocated and freed is
-added up instead (allocations.py), which includes the workspaces of kernels.
+On a GPU the figure is the caching allocator's.  On a CPU PyTorch has no such figure, so allocations and frees are recorded
+(allocations.py), which includes workspaces of kernels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A device as it is measured: what kernels reach on it, and what starting one takes."""
+"""A device with measured rates: what kernels reach, and the launch time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a GPU's libraries take once and keep: taken before a plan counts what stands beside it.
+"""Allocates the workspaces that a GPU's libraries keep, before a plan counts the memory beside it.
 
 cuBLAS gets a workspace for each thread and stream at its first product there, 32 MiB on a Hopper card, and PyTorch keeps it.
-Autograd runs the backward in a thread of its own, so the first step of a process takes two workspaces that no plan has
-counted.  While AOTAutograd traces, it turns that thread off; `take_workspaces` turns it on for its own backward.
+Autograd runs the backward in its own thread, so the first step of a process allocates two workspaces that no plan has counted.
+AOTAutograd disables that thread during tracing; `take_workspaces` enables it for its own backward.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The copies to the host and back of one half of a step, as nodes of its FX graph.
 
-A tensor that leaves is known by its copy from where the plan frees it on: its name is forgotten, and whoever reads it
-later reads what a copy back has made.  A state whose home is the host is known to the optimizer alone, and the
-parameter's update waits for it.  What the backward needs of a copy that the forward has made is saved for it like
-any tensor.  The functions that the nodes call stand in offloading/transfers.py.
+Where the plan frees an offloaded tensor, its variable is dropped, and only its copy is known.  Later readers use the result
+of a copy back.  A state at home on the host is known to the optimizer only, and the parameter's update waits for it.  Copies
+of the forward that the backward needs are saved like any tensor.  runtime/transfers.py has the functions that the nodes call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A schedule -> the FX graphs of forward and backward that compute exactly its steps, in its order.
+"""A schedule -> the FX graphs of forward and backward that execute its steps in its order.
 
-The step is cut in two at the barrier; half_graph.py makes the nodes of each half.  What must not happen twice does not:
-how each kind of op runs for the second time is said in its file in `lowerings`.
+The step is divided at the barrier; half_graph.py makes the nodes of each half.  Effects are not repeated: the file of each
+kind of op in `lowerings` defines its recomputation.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """One half of a step, forward or backward, as an FX graph under construction.
 
-Every computation of an op is a node of its own.  Views and getitems are no steps: they are made again where they are
-read, from the newest value of their source.  What the backward reads and does not compute becomes an output of the
-forward and a placeholder of the backward, always as the tensor that owns the storage.  How the nodes of an op are
-made its emitter knows (lowerings).
+Every computation of an op has its own nodes.  Views and getitems are not steps: they are created where they are read, from the
+newest value of their source.  A tensor that the backward reads but does not compute becomes an output of the forward and a
+placeholder of the backward, always as the tensor that owns the storage.  The emitter of an op (lowerings) makes its nodes.
 """
 
 from __future__ import annotations

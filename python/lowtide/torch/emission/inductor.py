@@ -1,10 +1,10 @@
 """A graph whose planned halves are compiled by Inductor (inner="inductor").
 
-Inductor traces with its own decompositions and asks for the partition of the joint graph; ours is the plan's.
-Its random numbers come from seeds that are tensors, so what is drawn again from the same seed is the same.
-Inductor may fuse kernels and give buffers to others, which takes less memory than planned, never more; it
-keeps the order of what it does not fuse.  That it has not merged what the plan computes twice is checked:
-every large kernel of the plan's graph (products, convolutions, attention) must be called in its code.
+Inductor traces with its own decompositions and asks for the partition of the joint graph, which is the plan's.  Its random
+numbers come from seeds that are tensors, so a repeated draw from the same seed is equal.  Inductor may fuse kernels and reuse
+buffers, which takes less memory than planned, never more; it keeps the order of ops that it does not fuse.  This module checks
+that Inductor has not merged recomputations: every large kernel of the plan's graph (products, convolutions, attention) must be
+called in its code.
 """
 
 from __future__ import annotations

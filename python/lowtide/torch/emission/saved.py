@@ -1,17 +1,15 @@
-"""Backwards that write over what their forward has saved, and what runs where somebody else may see that.
+"""Backwards that overwrite tensors saved by their forward, and the code that runs if others may see these tensors.
 
-With a plan the last reader of a saved tensor may write over it.  Eager PyTorch changes none, so whoever can see one
-has to see it as it was: the next backward of the same graph (`retain_graph=True`), a hook on saved tensors that has
-kept what it packed, a user who has read `grad_fn.saved_tensors`.  Nobody knows of these when the code is made.  So a
-backward that overwrites saved tensors looks at each of them when it begins, and writes over them only if
+In a plan the last reader of a saved tensor may overwrite it.  Eager PyTorch leaves saved tensors unchanged, and others may
+read them later: the next backward of the same graph (`retain_graph=True`), a hook on saved tensors that keeps what it packed,
+or a user of `grad_fn.saved_tensors`.  This is not known when the code is generated.  So a backward checks each saved tensor at
+its start, and overwrites them only if
 
-- each lies where the forward of the same code has left it, in a storage that carries that forward's mark.  What a hook
-  hands back in its place may be a fresh tensor over memory that is not the backward's own (`torch.from_numpy`).  Where
-  hooks stand when the forward runs it leaves no marks;
-- nobody else can reach it: one reference to the tensor, one to its storage.
+- each is where the forward of the same code left it, in a storage with that forward's mark.  A hook may return a fresh tensor
+  over other memory (`torch.from_numpy`).  If hooks exist while the forward runs, it sets no marks;
+- nobody else can reach it: there is one reference to the tensor and one to its storage.
 
-Otherwise code runs that makes new tensors in their place; what is saved stays then anyway, so no plan could have freed
-it.
+Otherwise code runs that makes new tensors.  The saved tensors then stay live anyway, so no plan could have freed them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""New values of inputs, written back by a forward itself, many in one call.
+"""Writes new values of inputs back within the forward, many in one call.
 
-AOTAutograd's runtime takes the new value of each buffer that a forward changes from its results, and copies it into the buffer,
-one after the other: three kernels for every batch norm, which a GPU waits for.  Where a forward has written back, it hands out
-the buffer, and copying that to itself is nothing.
+AOTAutograd's runtime takes the new value of each buffer from the forward's results and copies it into the buffer, one after
+the other: three kernels for every batch norm, for which a GPU waits.  After a write-back the forward returns the buffer
+itself, and that copy does nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a step takes at each pass of a graph's forward or backward, and whether that keeps the budget."""
+"""The memory of a step at each pass of a graph, and whether it keeps the budget."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""One compiled graph: the graph that Dynamo hands over is captured, planned and run by its plan.
+"""One captured graph of Dynamo, compiled, planned and run by its plan.
 
-AOTAutograd traces forward and backward as one joint graph, without decompositions, and asks us to
-part it (`CapturedGraph.partition`): there the graph is lowered and planned (planning.py), and code is made of the
-plan.  Both halves then run as straight-line code (execute.py).  What no plan can run falls back to AOTAutograd's own
-partition, with a warning, or fails, as the options say; a budget that cannot be kept fails always.
+AOTAutograd traces forward and backward as one joint graph, without decompositions, and asks for its partition
+(`CapturedGraph.partition`).  There the graph is lowered and planned (planning.py), and code is generated.  Both halves run as
+straight-line code (execute.py).  A graph that cannot be planned uses AOTAutograd's own partition, with a warning, or fails,
+depending on the options.  A budget that cannot be kept always fails.
 """
 
 from __future__ import annotations

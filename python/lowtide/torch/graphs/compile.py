@@ -1,6 +1,6 @@
-"""A graph that Dynamo hands over -> a function that runs it by plans which keep the budget.
+"""A captured graph of Dynamo -> a function that runs it by plans within the budget.
 
-Where sizes or numbers of the graph are open, plans that were made serve what comes as long as they keep the budget.
+If sizes or numbers of the graph are symbolic, existing plans are reused as long as they keep the budget.
 """
 
 from __future__ import annotations

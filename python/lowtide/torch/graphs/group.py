@@ -1,9 +1,9 @@
-"""The graphs of one model: what each has to leave room for, and when they are planned together.
+"""The captured graphs of one model: the memory that each must leave to others, and when they are planned together.
 
-With `optimize` and inputs all graphs are found before the first step (`share_budget`).  Otherwise each is planned when
-it is first called, beside what others hold then, and the record of the calls (calls.py) tells what else they hold.
-Where that breaks the budget the step warns of it, and before the next one all graphs of that step, and of those that
-share a graph with it, are planned together (together.py): each is compiled anew when it is called next.
+With `optimize` and inputs all graphs are found before the first step (`share_budget`).  Otherwise each is planned at its first
+call, beside the memory that others hold then, and the record of calls (calls.py) shows what else they hold.  If a step exceeds
+the budget, it gives a warning.  Before the next step all graphs of that step, and those that share a graph with it, are
+planned together (together.py), and compiled again at their next call.
 """
 
 from __future__ import annotations

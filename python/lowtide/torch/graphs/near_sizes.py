@@ -1,12 +1,11 @@
-"""A plan at other sizes than those that it was made for.
+"""Reuses a plan at sizes other than those it was made for.
 
-What a plan computes, frees and computes again does not depend on sizes, and neither does the code of a graph that was traced
-for all of them (tracing/open_sizes.py).  What it takes does.  So before the code runs at new sizes its schedule is verified on
-the same graph with the bytes that its tensors have there: milliseconds, where a plan takes a search.  What kernels need for
-themselves, and hold beyond what they show, was measured at the sizes of the plan; it is taken to grow as the bytes that they
-touch, and not to shrink.
+The computations, frees and recomputations of a plan do not depend on sizes, nor does the code of a graph that was traced with
+symbolic sizes (tracing/open_sizes.py).  Its memory does.  So before the code runs at new sizes, its schedule is verified on the
+graph with the new bytes, which takes milliseconds instead of a search.  Workspaces and hidden storage of kernels were measured
+at the plan's sizes; they are assumed to grow with the bytes that the kernel touches, and not to shrink.
 
-It loses where another plan would take less time at the new sizes: this one was the best at those it was made for.
+Loses: if another plan would be faster at the new sizes.
 """
 
 from __future__ import annotations

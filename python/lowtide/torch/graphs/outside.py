@@ -1,12 +1,12 @@
-"""What code outside of all graphs holds, as far as the autograd graph shows it.
+"""Memory held by code outside of all captured graphs, as far as the autograd graph shows it.
 
-Where the tracer breaks a model, Python runs between the graphs, operator by operator, and what it saves for its
-backward stands beside the later graphs' plans.  The arguments of a graph hang on the graph of all that came
-before: its nodes know what they saved.  They are read without being unpacked, so no hook runs.
+At a graph break, Python code runs between the graphs, and the tensors that it saves for its backward are live beside the later
+graphs' plans.  The autograd graph behind the arguments of a captured graph shows what its nodes saved.  Saved tensors are
+inspected without unpacking, so no hook runs.
 
-It loses on what is not saved but lives in a name, on what hooks packed, on code without gradients, and on a loss
-computed behind the last graph, of which only the tangents are seen that come back from it: common losses take
-up to three times the bytes that they are given (F.cross_entropy twice, the mean of squares three times).
+Not seen: tensors that are only held by variables, tensors packed by hooks, code without gradients, and a loss computed behind
+the last graph.  Of that only the returned tangents are seen.  Common losses take up to three times the bytes of their input
+(F.cross_entropy twice, the mean of squares three times).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Gradients that no graph's backward makes: of a custom `autograd.Function`, or of frames that the tracer has skipped.
+"""Gradients that no captured graph's backward computes: of a custom `autograd.Function`, or of frames that the tracer skipped.
 
-The tracer may leave a model's forward alone and compile a function that this calls, without gradients.  Its plan is kept
-then, and says nothing of the step.  So the first backwards of a model are looked at before they run: which of its
-parameters get their gradients from code that is in no graph?
+The tracer may skip a model's forward and compile a function that it calls, without gradients.  The plan is then kept but does
+not cover the step.  So the first backwards of a model are inspected before they run, for parameters whose gradients come from
+code in no graph.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a model's steps take beyond the budget, said once, with one figure for `reserve` that counts all of it.
+"""The memory of a model's steps beyond the budget, reported once, with one `reserve` that covers all of it.
 
-A step can break the budget for several reasons: forwards of other graphs wait, code between the graphs has saved
-something, a loss is computed behind the last one.  Each alone would name a figure of its own.  They are gathered until the
-first backward begins, when the most is known that waits; what stands beside the backwards that are still to come is
-added up in advance.  Where forwards wait, half of what they hold is added: how many graphs run may change from step to
-step, and a step that has not been seen may take more.  What a figure that was named would count is not said again.
+A step may exceed the budget for several reasons: other forwards wait, code between the graphs saved tensors, a loss is
+computed behind the last graph.  Each reason alone would give a separate figure.  They are collected until the first backward
+begins, when most waiting memory is known; memory beside the following backwards is computed in advance.  If forwards wait, half
+of their memory is added, since the number of graphs may change from step to step.  Memory within a reported figure is not
+reported again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The joint graph of a captured graph -> what it computes by its plan: lowered, constrained by what others hold, planned."""
+"""The joint graph of a captured graph -> its planned code: lowered, constrained by the memory of others, planned."""
 
 from __future__ import annotations
 

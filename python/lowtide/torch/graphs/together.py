@@ -1,4 +1,4 @@
-"""The graphs of a model planned together, once the record of their calls tells what they hold beside one another."""
+"""Plans the graphs of a model together, once the record of their calls shows the memory beside each other."""
 
 from __future__ import annotations
 

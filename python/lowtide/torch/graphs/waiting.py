@@ -1,4 +1,4 @@
-"""Forwards that wait for their backwards, and the bytes that they have left for these."""
+"""Waiting forwards, and the bytes that they have saved for their backwards."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Watches for memory that others hold beside a graph while it runs, and that its plan does not count.
+"""Watches for memory that others hold beside a running graph and that its plan does not count.
 
-Gradients that were not set to None live through the forward, and through the backward beside the new ones, to
-which they are added when the backward has returned: the whole step takes that much more.  DDP's buckets stand
-from its construction on.  It gives the new gradients to its buckets when the graph's backward has returned all of them
-at once, so gradients that are views of buckets save nothing while that backward runs.
+Gradients that were not set to None are live through the forward, and through the backward beside the new ones, to which they
+are added after the backward: the whole step takes that much more.  DDP's buckets exist from its construction on.  DDP copies the
+new gradients into its buckets when the graph's backward returns all of them at once, so gradients that are views of buckets
+save nothing during that backward.
 
-A look is cheap: as long as no gradient stands and there is no DDP it costs a look-up for each parameter.
+Without gradients and DDP a check costs one look-up per parameter.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Writes to what a graph was given, between its forward and its backward, by whoever runs in between.
+"""Detects writes to inputs of a graph between its forward and its backward.
 
-Eager execution saves what its backward needs, and refuses to go on where that was written to.  A plan may read more: a
-buffer, say, of which the model has made a clone that the plan drops and makes again.  No plan does that with what is no
-parameter if there is one that does not (planning.py).  Where none is, and with parameters, which an optimizer that
-steps in between writes to, autograd finds the write, by the version of the tensor, but has no name for it and no remedy.
-So versions are noted when the forward has run, and looked at right before its backward.
+Eager execution saves what its backward needs, and fails if that was changed.  A plan may read more: for example a buffer whose
+clone the plan drops and recomputes.  For inputs other than parameters, plans avoid this if they can (planning.py).  If they
+cannot, and for parameters, which an optimizer may change in between, autograd detects the write by the tensor's version, but
+names neither the tensor nor a remedy.  So versions are recorded after the forward, and compared right before its backward.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A look at each backward before it runs: would updates within it be those of a step after it?
+"""Checks each backward before it runs: are updates within it equal to those of a step after it?
 
-All that follows from the graph is refused here, before anything is written: a parameter that gets its
-gradient from more than one place, such as two graphs, two calls of a graph or a regularizer in the user's loop; a
-graph that is kept for another backward; gradients that are asked for and would not be there; a scaled loss.
+Violations that follow from the autograd graph are errors before anything is written: a parameter with gradients from more than
+one place (two graphs, two calls of a graph, a regularizer in the user's loop), a retained graph, requested gradients that
+would not exist, and a scaled loss.
 """
 
 from __future__ import annotations

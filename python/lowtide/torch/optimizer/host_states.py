@@ -1,8 +1,8 @@
-"""An optimizer's state whose home is the host: it comes to the device for its update, and goes home after it.
+"""An optimizer's state at home on the host: it is copied to the device for its update, and back afterwards.
 
-Between steps `optimizer.state` has tensors on the host, so `state_dict()` saves them as ever.  While one is on the device
-the optimizer's entry is that, and nothing is lost if a step ends in the middle: the next one begins by sending home
-what is not there, as it does with a state that was loaded, or made by ordinary steps.
+Between steps `optimizer.state` has tensors on the host, so `state_dict()` saves them as usual.  While a state is on the device,
+the optimizer's entry refers to that tensor, and nothing is lost if a step fails: the next step begins by copying back what is
+not on the host, as it does with a state that was loaded or made by ordinary steps.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The optimizer's step as ops of a captured graph: one update for each parameter, as soon as its gradient is there.
+"""The optimizer's step as ops of a captured graph: one update for each parameter, as soon as its gradient is computed.
 
-An update is not written down for each optimizer, it is watched: the optimizer's own step runs on fake tensors of
-the parameter's size, with the settings of its group.  The first step makes the state; what a later one calls is the update's time, and
-the most that it holds at once beyond parameter, gradient and state its workspace.  So `foreach`,
-which makes a list of results before it uses the first, takes more than a loop, and `fused`, which is one kernel,
-nothing.  Steps that read a number on the host (a count of steps) get 10: later steps are like that one.
+There is no rule per optimizer.  The optimizer's own step is recorded on fake tensors of the parameter's size, with its group's
+settings.  The first step makes the state.  The calls of a later step give the update's time, and the largest memory beyond
+parameter, gradient and state its workspace.  So `foreach`, which makes a list of results before it uses the first, takes more
+than a loop, and `fused`, one kernel, takes none.  Steps that read a count on the host read 10.
 
-It takes an optimizer that treats every parameter by itself, which all of torch.optim do but LBFGS.
+The optimizer must treat every parameter separately, as all of torch.optim except LBFGS do.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""A trial of a part's kernel on this machine: do its rows have the bits that they have in the whole?
+"""Tests on this machine whether a kernel computes the rows of a part with the same bits as in the whole.
 
-What rows.py says of kernels is read from how they are written, and not all of them keep to it: a library of products chooses
-its kernel by the sizes, the processor, and the instructions that it may use, and with few rows another one than with many.
-So a kernel of which rows.py says that it keeps its rows' bits is run here on random numbers, for the whole and for slices
-of the same, and the bits are compared.  The kernel is chosen by sizes and layouts, never by numbers, so that what
-is found holds for these sizes on this machine.  In half precision a last bit that is lost in rounding is not seen.
-Answers are kept on disk, as prices are.
+rows.py states what is known from the kernels' code, but not all kernels follow it: a library selects a product's kernel by
+sizes, processor and instruction set, and may select another one for few rows.  So a kernel that rows.py accepts runs here on
+random numbers, for the whole and for slices, and the bits are compared.  Kernels are selected by sizes and layouts, not by
+values, so the result holds for these sizes on this machine.  In half precision rounding hides some lost bits.  Results are
+cached on disk, like prices.
 """
 
 from __future__ import annotations

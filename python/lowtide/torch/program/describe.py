@@ -1,4 +1,4 @@
-"""What an op does, for the graph's file: operands and results as the operator sees them, and literal arguments."""
+"""Describes an op for the graph file: operands and results as the operator sees them, and literal arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How code is made of the ops of a program: what makes the nodes of an op, and what those are made with."""
+"""Protocols of code generation: emitters, which make the nodes of an op, and the code under construction."""
 
 from __future__ import annotations
 

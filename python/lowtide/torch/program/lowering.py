@@ -1,9 +1,9 @@
 """Joint FX graph of a training step -> program: the Lowtide graph, and for each op the node that runs it.
 
-A tensor is one storage; a node whose results all live in storages that exist already is a view and no
-op.  Its bytes are those that the fake result shows, or what the kernel was seen to hold where that is more
-(costs.py).  The order of the nodes is the order given.  Between forward and backward stands the barrier.
-What is not one node, one op, stands in `lowerings`, a file for each kind.
+A tensor is one storage.  A node whose results are all in existing storages is a view, not an op.  The bytes of a tensor are
+those of the fake result, or those that the kernel was measured to hold, if larger (costs.py).  The order of the nodes is the
+given order.  The barrier stands between forward and backward.  Nodes that are not exactly one op are lowered in `lowerings`, a
+file for each kind.
 """
 
 from __future__ import annotations

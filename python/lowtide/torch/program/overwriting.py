@@ -1,9 +1,9 @@
-"""Which tensors of a program may be overwritten by the ops that read them last.
+"""The tensors of a program that ops may overwrite.
 
-A plan lets an op write over an operand that dies there, so that nobody in the graph reads it later is the plan's care.
-Here is refused what others than the graph's own ops may see: what the caller gave or is handed, what another library's
-operator has read or made (it may have kept it), what a collective reads while the step goes on, what is copied to or
-from a device without waiting.  Which operands an operator can write over at all says lowerings/in_place.py.
+A plan runs an op in place only if no later op of the graph reads the operand.  This module excludes tensors that others may
+see: arguments and results of the graph, operands and results of custom operators (which may keep them), tensors that a
+collective reads asynchronously, and tensors of asynchronous copies.  in_place.py lists the operands that an operator can
+overwrite at all.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Modules that several ranks share: which ones are not planned, and what to do instead.
+"""Modules that several ranks share: which are rejected, and what to do instead.
 
-What FSDP, DDP and tensor parallelism do happens in hooks around a module's forward and backward, on every rank at
-once.  A rehearsal of one rank alone (entry.py) runs half of them: parameters stay gathered, an optimizer that is
-made afterwards holds copies that nobody updates, buckets wait for gradients that never come.  So such modules
-are refused before anything of them is touched.
+FSDP, DDP and tensor parallelism work through hooks around a module's forward and backward, on every rank at once.  A rehearsal
+on one rank (entry.py) would run half of them: parameters would stay gathered, an optimizer made afterwards would hold copies
+that are never updated, and buckets would wait for gradients.  So such modules are rejected before anything is changed.
 """
 
 from __future__ import annotations

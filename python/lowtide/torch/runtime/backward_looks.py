@@ -1,7 +1,7 @@
-"""A look at each backward of torch.autograd before it runs, and at the graph that it runs.
+"""Inspects each backward of torch.autograd, and its graph, before it runs.
 
-PyTorch has no hook there, so what starts all backwards is wrapped, once there is something to look for.  What the
-backward of a backward ends in gets words that say what to do.
+PyTorch has no hook for that, so the function that starts all backwards is wrapped, once there is something to inspect.  Errors
+of a backward of a backward get a text with the remedy.
 """
 
 from __future__ import annotations

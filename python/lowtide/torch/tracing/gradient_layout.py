@@ -1,9 +1,8 @@
-"""Gradients in their parameters' layout.
+"""Gives gradients the layout of their parameters.
 
-The autograd engine takes a gradient over as it is when its strides are those of the parameter (or, for a
-parameter with gaps or overlaps, row by row), and makes a copy of any other: torch's accumulate_grad.h, "Gradient
-Layout Contract".  Here that copy becomes a node of the joint graph, so that the plan counts it and frees the
-original before the engine ever sees it.
+The autograd engine keeps a gradient whose strides are those of the parameter (or row-major, for a parameter with gaps or
+overlaps), and copies any other: see "Gradient Layout Contract" in torch's accumulate_grad.h.  Here that copy becomes a node of
+the joint graph, so that the plan counts it and frees the original before the engine receives it.
 """
 
 from __future__ import annotations

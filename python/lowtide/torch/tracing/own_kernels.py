@@ -1,16 +1,16 @@
-"""Operators with a kernel of their own that PyTorch's tracer takes apart for autograd: here they stay whole.
+"""Keeps operators whole that PyTorch's tracer would decompose for autograd.
 
-Eager execution runs their kernels, forward and backward.  What the tracer would make of them has other last digits, and
-for an interpolation holds several tensors as large as its result: eight gathers for a trilinear one.
+Eager execution runs their kernels, forward and backward.  The tracer's decomposition has other last digits, and for an
+interpolation it holds several tensors as large as the result: eight gathers for a trilinear one.
 
-So do autocast's casts of parameters, one for all uses (cached_casts.py).
+Autocast's casts of parameters, one for all uses, are kept too (cached_casts.py).
 
-cuDNN's batch norm in training changes the running statistics, which its schema does not say, so it cannot stay as it is.  It
-becomes the operator that says so and picks cuDNN by the rule of eager execution.  In evaluation the tracer's kernel is
-PyTorch's own, whose last digits may differ from cuDNN's.
+cuDNN's batch norm in training changes the running statistics, which its schema does not declare.  So it is replaced by the
+operator that declares this and selects cuDNN by eager execution's rule.  In evaluation the tracer's kernel is PyTorch's own,
+whose last digits may differ from cuDNN's.
 
-A dropout of all stays what it is, too: eager execution multiplies by zero and draws nothing, where the tracer draws a mask.
-One of nothing, or in evaluation, is its argument, which the tracer copies.
+Dropout with probability 1 stays as in eager execution, which multiplies by zero and draws nothing; the tracer would draw a
+mask.  With probability 0, or in evaluation, it is its argument, which the tracer copies.
 """
 
 from __future__ import annotations

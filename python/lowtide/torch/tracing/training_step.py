@@ -1,7 +1,7 @@
 """The training step that a forward without a backward belongs to.
 
-A budget that is a share is one of the training step's peak, for an evaluation too: its own would change with
-whoever runs first.  Where the step has not been planned yet its graph is traced here, and not run.
+A budget that is a share refers to the training step's peak, also for an evaluation; the evaluation's own peak would make the
+result depend on which runs first.  If the step has not been planned yet, its graph is traced here, without running it.
 """
 
 from __future__ import annotations

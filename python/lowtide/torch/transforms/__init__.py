@@ -1,1 +1,1 @@
-"""Programs of graphs that transforms have made: what runs in parts, what puts parts together, a backward in the forward."""
+"""Programs of transformed graphs: parts of split ops, joins, a hoisted backward."""

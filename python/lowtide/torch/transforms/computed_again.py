@@ -1,12 +1,12 @@
-"""A joint graph whose backward computes the largest results of the forward for itself.
+"""A joint graph whose backward recomputes the largest results of the forward.
 
-A head that runs in parts, rows of logits and of their log-probabilities, has forward and backward in one region where the
-loss is a sum over rows.  A preference loss pairs rows later: what the backward begins with comes of all of them, so the two are
-no region, and the log-probabilities are held whole from the one to the other.  Computed a second time in the backward they are
-inside of regions of their own there, one in the forward and one in the backward, each of which runs in parts.
+A split of the loss head needs its forward and backward in one region, which they are if the loss is a sum over rows.  A
+preference loss compares rows afterwards, so the backward begins with a value that depends on all rows.  Forward and backward
+are then not one region, and the log-probabilities are held in between.  If the backward recomputes them, forward and backward
+each have a region of their own, and both can be split.
 
-It costs what these results cost, always, so it is a graph to plan where the plans of the other do not keep the budget.  Bits stay:
-kernels are called again with what they were given.
+This always costs one more computation of these results.  So the graph is only planned if plans of the other do not keep the
+budget.  Results stay bit-identical: kernels are called again with the same arguments.
 """
 
 from __future__ import annotations

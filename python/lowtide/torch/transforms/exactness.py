@@ -1,9 +1,8 @@
-"""Which bits a plan keeps: what is added up over the parts of a region, and what is computed of that.
+"""Determines which results of a plan are bit-identical: follows sums over parts to the results of the step.
 
-Recomputation, writing in place, copies and updates in the backward keep every bit, and so does a hoisted backward where the
-loss is scaled by a power of two.  Rows keep theirs in parts, but what parts add up they add in another order than the whole
-does; some rules of substitution do so, too.  That is followed through the graph that the transforms have made, from each
-such sum to the results that the caller sees, by names.
+Recomputation, ops in place, copies and updates in the backward are exact, and so is a hoisted backward if the loss is scaled by
+powers of two.  Rows in parts are exact too.  Sums over parts are added in another order, and some substitutions change the
+order of sums.  These sums are followed through the transformed graph to the named results of the step.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What parts of an op have made, put together: slices in their places, or sums.
+"""Assembles what parts of an op make: slices are copied to their places, or sums accumulated.
 
-Each join takes what is there so far and, where the plan lets it, writes into it.  The first makes the storage; the
-first of a sum is the first part's own value, and no op.  A sum in half precision of more than two parts is kept in
-single precision until the last.
+Each join takes the result so far and, if the plan lets it, writes into it.  The first join makes the storage; a sum starts from
+the first part's own value, without an op.  A half-precision sum of more than two parts is accumulated in single precision.
 """
 
 from __future__ import annotations

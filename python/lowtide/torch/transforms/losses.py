@@ -1,9 +1,9 @@
-"""A cross-entropy in parts that adds up in the order of the whole.
+"""A cross-entropy in parts that sums in the order of the whole.
 
-The sum over rows is the only thing that parts of `nll_loss` would do in another order, and it is the loss that people
-look at.  So each part keeps what its rows add, the log-probabilities of their targets and whether they count, and the
-last one has them summed by the kernel itself, over one column in the place of all classes: the same numbers in the
-same order.  Not for weighted classes: there the kernel's sums are over the products.
+The sum over rows is the only operation of `nll_loss` that parts would do in another order, and users look at the loss.  So each
+part keeps the terms of its rows: the log-probabilities of their targets, and whether they count.  The last part lets the kernel
+sum them, over one column instead of all classes: the same numbers in the same order.  Not with class weights, for which the
+kernel sums products.
 """
 
 from __future__ import annotations

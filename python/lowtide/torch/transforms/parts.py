@@ -1,10 +1,9 @@
 """A part of an op: the node's operator, called with slices.
 
-The graph that the transforms make says what each part reads and makes (shapes, strides, places in storages) and which
-of its arguments are other ones (sizes; a sum in the place of a mean).  Slices are views of whole storages, by
-`as_strided`.  Before anything runs each call is made with fake tensors, once for all parts whose slices differ in their
-places alone: PyTorch's own rules for shapes have to agree with what the graph says, or the transforms are refused with
-the node named.
+The transformed graph states what each part reads and makes (shapes, strides, offsets), and which arguments differ (sizes; a sum
+instead of a mean).  Slices are views of whole storages, by `as_strided`.  Before anything runs, each call is made with fake
+tensors, once for all parts that differ only in their offsets.  PyTorch's shape rules must agree with the graph; otherwise the
+transforms are rejected, and the message names the node.
 """
 
 from __future__ import annotations

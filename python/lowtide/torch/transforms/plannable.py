@@ -1,4 +1,4 @@
-"""A program with what planners ask of it (frontend/program.py): its schedules, and its transforms."""
+"""A program with the interface of the planner (frontend/program.py): schedules and transforms."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Whether a part of an op may give its rows the bits that they have in the whole.
+"""Whether a part of an op may compute its rows with the same bits as the whole.
 
-No kernel promises it, and libraries choose some by size and processor, so what is not clear by itself is tried before it
-is relied on (trial.py).  What is known of PyTorch's on a CPU, by trying them on random numbers of many sizes
-(docs/why/exact.md): products, convolutions and attention do if they are cut along their first dimension, as long as
-products in single precision keep four rows and have more than one column, and those in half precision are no tiny
-ones; what is reduced within a row does; and what works element by element does where each of its results is one
-rounding, or where what a thread gets of a part and of the whole is a whole number of the vectors in which kernels work,
-since what is left over goes through another implementation of exp and the like.  On other devices nothing is known but
-of single roundings.
+No kernel guarantees it, and libraries select kernels by size and processor, so doubtful cases are tested before they are used
+(trial.py).  For PyTorch's CPU kernels the following is known from tests on random numbers of many sizes (docs/why/exact.md).
+Products, convolutions and attention keep their rows if they are sliced along their first dimension, products in single
+precision have at least four rows and more than one column, and products in half precision are not tiny.  Reductions within a
+row keep it.  Elementwise ops keep it if each result is one rounding, or if the elements of a thread are a multiple of the vector
+length, in the part and in the whole: the remainder uses another implementation of exp and similar functions.  On other devices
+only single roundings are known to be exact.
 """
 
 from __future__ import annotations

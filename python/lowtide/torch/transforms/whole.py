@@ -1,7 +1,7 @@
 """Forward, backward and updates as the program of one call.
 
-Between forward and backward nobody takes control, so the backward is hoisted: the gradient of the loss is 1, updates run
-as soon as their gradients are there, and what is handed out is the loss.  No gradient is.
+The user has no control between forward and backward, so the backward is hoisted with a gradient of the loss of 1.  Updates run as
+soon as their gradients are computed.  The call returns the loss and no gradients.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Special ops, a file for each: how nodes are lowered to ops, which steps a schedule has of these, and their code.
+"""Special ops, a file for each: their lowering from nodes, their steps in a schedule, and their code.
 
-* dropout.py: dropout is a draw of the mask, which runs once, and a product, which may run again.
-* batch_norm.py: batch norm in training is new running statistics, which are made once, and a norm.
-* random_draws.py: a large random draw may be made again, from the generator's state before it.
-* barrier.py: the way from the forward to the user and back into the backward.
-* call.py: every other node, which is one op.  in_place.py: over which operands its operator can write, and how.
+* dropout.py: a draw of the mask, which runs once, and a product, which may be recomputed.
+* batch_norm.py: new running statistics, which are computed once, and a norm.
+* random_draws.py: a large random draw may be repeated, from the generator's state before it.
+* barrier.py: returns to the user between forward and backward.
+* call.py: every other node, which is one op.  in_place.py: the operands that its operator can overwrite.
 
-To add one, write its file and enter its Lowering here, before those that would take its nodes.
+To add one, write its file and insert its Lowering here, before those that would match its nodes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The barrier between forward and backward, where control goes to the user and comes back.
+"""The barrier between forward and backward, where the user has control.
 
-It takes what the forward hands out and makes the tangents.  It `mutates` the inputs that the runtime overwrites when
-the forward has ended (buffers, running statistics), so no plan reads them afterwards.  It comes after the forward's
-draws, because the user sees the generator there.  The code is cut at it, and has nothing in its place.
+It reads the forward's outputs and produces the tangents.  It `mutates` the inputs that the runtime overwrites at the end of the
+forward (buffers, running statistics), so no plan reads them afterwards.  It follows the forward's draws, since the user may
+read the generator there.  The code is divided at the barrier; the barrier itself has no code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a kind of node that is not simply one op says of itself, from the joint graph to the schedule of its ops."""
+"""The interface of special ops: from nodes of the joint graph to steps of the schedule."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The update of a parameter, which takes its gradient as soon as that is there.
+"""The update of a parameter, which uses its gradient as soon as it is computed.
 
-It `mutates` the parameter and the optimizer's state, so no plan reads the parameter afterwards, for a recomputation
-either.  It comes after the barrier: before, nobody knows that a backward will be.  Each may come at any time, since an
-update reads nothing that another one changes.  Its code is a call of graph_updates.apply_update, where a graph has its
-parameters; a graph that was captured without them is for planning.
+It `mutates` the parameter and the optimizer's state, so no plan reads the parameter afterwards, not even for recomputation.  It
+follows the barrier, because before it is not known whether a backward will run.  Updates are independent of each other, so
+each may run at any time after that.  Its code calls graph_updates.apply_update if the graph has its parameters; a graph that
+was captured without them is for planning only.
 """
 
 from __future__ import annotations
