@@ -211,7 +211,7 @@ def test_a_second_forward_before_the_backward_is_said_to_break_the_budget():
         for _ in range(2):
             step(x).mean().backward()
             module.zero_grad()
-    with pytest.warns(lowtide.torch.OverBudgetWarning, match="of others stand beside .* reserve="):
+    with pytest.warns(lowtide.torch.OverBudgetWarning, match="others hold .* beside .* reserve="):
         (step(x).mean() + step(-x).mean()).backward()
 
 

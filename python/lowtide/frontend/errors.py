@@ -24,15 +24,15 @@ class BudgetError(Exception):
 
 
 class CallerError(Exception):
-    """Carries what a function of the caller's raised while we called it (its cause): no fault of ours."""
+    """Carries an exception of a function of the caller (its cause)."""
 
 
 class LowtideWarning(UserWarning):
-    """A graph runs without a plan, or something beside it does; the text says why, and what would count it."""
+    """A graph, or code beside it, runs without a plan; the text gives the reason, and the `reserve` that would count it."""
 
 
 class OverBudgetWarning(LowtideWarning):
-    """What stands beside a graph breaks the budget: it came after the plan, or the plan could not know of it."""
+    """Memory beside a graph exceeds the budget: it appeared after planning, or the plan could not know of it."""
 
 
 def fall_back(reason: str, how: str, otherwise: Any) -> Any:
@@ -50,7 +50,7 @@ def some(names: Sequence[str], most: int = 6) -> str:
 
 
 def size_text(n: int) -> str:
-    """Bytes for people: three digits that count, binary units."""
+    """Bytes for people: three significant digits, binary units."""
     value, unit = float(n), "B"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if value < 1000 or unit == "TiB":

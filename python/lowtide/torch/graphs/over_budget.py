@@ -40,8 +40,8 @@ class OverBudget:
             self._worst = over, pass_, others, outlook
 
     def say(self, accounts: Accounts, more: list[Cause], to_come: int, waiting: int) -> tuple[type[LowtideWarning], str] | None:
-        """The warning, if there is something new to say.  more: other causes.  to_come: bytes that stand beside a backward
-        that is still to run, at most.  waiting: bytes of these and others that forwards have left."""
+        """The warning, if there is a new one.  more: other causes.  to_come: the most bytes beside a backward that has not run
+        yet.  waiting: bytes among these that waiting forwards have saved."""
         worst, self._worst = self._worst, None
         causes = list(more)
         if worst and max(worst[2], to_come) > self.told:
@@ -61,8 +61,8 @@ class OverBudget:
 def _of_others(accounts: Accounts, pass_: ObservedPass, others: int, outlook: str, reserve: int) -> Cause:
     report = pass_.captured.report
     assert report is not None, "only passes of graphs with a plan are met"
-    words = (f"{size_text(others)} ({others} bytes) of others stand beside the {'backward' if pass_.backward else 'forward'} of "
-             f"{report.name}, of which its plan counts {size_text(counted(pass_))}: this step can take "
+    words = (f"others hold {size_text(others)} ({others} bytes) beside the {'backward' if pass_.backward else 'forward'} of "
+             f"{report.name}, and its plan counts {size_text(counted(pass_))} of them: this step can take "
              f"{size_text(accounts.peak(pass_, others))} of {size_text(accounts.limit(pass_))}")
     return Cause(OverBudgetWarning, words, f"{outlook} lowtide.torch.optimize with example_inputs plans all graphs together "
                  "before the first step", reserve)

@@ -23,20 +23,20 @@ from ..tensors.storages import gradient_bytes, trained_arguments
 from .outside import LOSS, tangent_bytes, upstream
 from .over_budget import Cause
 
-MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute again, and no orders: what is kept and "
-         "what is computed again, within the marks and outside, is the plan's choice, and the budget decides how much; "
-         "a step is to take less than the budget only if the budget says less")
+MARKS = ("the marks of torch.utils.checkpoint in this model allow recomputation but do not request it: the plan decides which ops "
+         "are recomputed, inside and outside of the marks, and recomputes only as much as the budget needs. For less memory, "
+         "set a smaller budget")
 
-TOGETHER = ("several graphs of this model share the budget: those that wait while another one runs keep their graphs as they "
-            "are, whatever techniques says, and nothing of them runs in parts; the last one's graph may change. Fewer graph "
-            "breaks (TORCH_LOGS=graph_breaks shows them) leave more to it")
+TOGETHER = ("several graphs of this model share the budget: only the last one may use split, hoist and substitute, because the others "
+            "wait while another graph runs. Remove graph breaks (TORCH_LOGS=graph_breaks shows them) to use these techniques for "
+            "more of the model")
 
 _LOOKS = 64  # at what code outside holds, before the first backward
 
 
 @dataclass
 class ModelWatch:
-    """What the watches of one model's graphs share: the leaves of all of them, and what was warned of.
+    """State shared by the watches of one model's graphs: all leaves, and the warnings given.
 
     causes: what warnings were about, each of which comes once.  most: the most bytes that one was about.  counted: are
     gradients from earlier steps part of the plans (group.py)?
@@ -60,7 +60,7 @@ class ModelWatch:
     counted: bool = False
 
     def meet(self, leaf: torch.Tensor) -> None:
-        """Note a leaf that a graph was given."""
+        """Record a leaf among the inputs of a graph."""
         known = self.leaves.get(id(leaf))
         if known is None or known() is not leaf:
             self.leaves[id(leaf)] = weakref.ref(leaf)
@@ -82,7 +82,7 @@ def buckets(gradients: int) -> int:
 
 
 class GraphWatch:
-    """Looks at what others hold beside one graph as it runs, and has words for what its plan does not count.
+    """Measures the memory that others hold beside one running graph, and warns of memory that its plan does not count.
 
     peak, between, budget: the plan's, of a Report.  counted: bytes beside the graph for which it leaves room.
     saved_earlier: of these, bytes of earlier forwards.  base: what `reserve` must be, less the bytes that are found
@@ -99,11 +99,11 @@ class GraphWatch:
         self._left = 0  # bytes of other forwards when this one began
 
     def grow(self, peak: int, between: int, budget: int) -> None:
-        """The plan has run at larger sizes, at which it takes this."""
+        """The plan has run at larger sizes, with this peak."""
         self._peak, self._between, self._budget = peak, between, budget
 
     def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
-        """Warnings, each with its class, when the forward begins.  left: bytes of other forwards."""
+        """Warnings with their classes, when the forward begins.  left: bytes saved by other forwards."""
         words: list[tuple[type[LowtideWarning], str]] = []
         if self._leaves is None:
             sharded = None if self._reserved or "FSDP" in self._model.causes else beside_sharded(args)
@@ -136,14 +136,14 @@ class GraphWatch:
         causes: list[Cause] = []
         if model.broken:
             causes.append(Cause(OverBudgetWarning, "code between the graphs that the tracer made of this model runs without a "
-                                f"plan, and no plan counts it: {size_text(model.saved)} ({model.saved} bytes) that it has made "
-                                f"or saved stand beside a graph, and one piece takes about {size_text(model.piece)} in its "
-                                "backward", "Fewer graph breaks (TORCH_LOGS=graph_breaks shows them) leave less of it", reserve))
+                                f"plan: it holds {size_text(model.saved)} ({model.saved} bytes) beside a graph, which no plan "
+                                f"counts, and one piece of it takes about {size_text(model.piece)} in its backward",
+                                "Remove graph breaks (TORCH_LOGS=graph_breaks shows them)", reserve))
         if loss:
             room = max(0, -self._over(self._between, left + model.saved))
-            causes.append(Cause(LowtideWarning, f"what is computed behind the last graph, from results of {size_text(handed)} "
+            causes.append(Cause(LowtideWarning, f"the code behind the last graph, which uses results of {size_text(handed)} "
                                 f"({handed} bytes), runs without a plan, and no plan counts it: F.cross_entropy takes twice "
-                                f"that, other losses up to {LOSS} times, and the plan leaves {size_text(room)} within the "
+                                f"these bytes, other losses up to {LOSS} times, and the plan leaves {size_text(room)} of the "
                                 "budget", "Compute the loss within the module", reserve))
         model.held.clear()
         model.running = None
@@ -180,11 +180,11 @@ class GraphWatch:
         self._model.most = beside
         words = []
         if "gradients" in new:
-            words.append(f"gradients of {size_text(gradients)} ({gradients} bytes), made before, stand while this "
+            words.append(f"gradients of {size_text(gradients)} ({gradients} bytes), made before, exist while this "
                          "graph runs: set them to None first (optimizer.zero_grad()), unless they accumulate")
         if "buckets" in new:
             words.append(f"the buckets of DistributedDataParallel take {size_text(held)} ({held} bytes)")
         peak, reserve = self._peak + max(0, beside - self._counted), self._base + beside + max(0, self._earlier - left)
         return [(OverBudgetWarning, f"the budget is not kept: {'; '.join(words)}. The plan counts "
-                 f"{size_text(self._counted)} of what stands beside the graph, so the step can take {size_text(peak)} of "
+                 f"{size_text(self._counted)} of the memory beside the graph, so the step can take {size_text(peak)} of "
                  f"{size_text(self._budget)}; reserve={reserve} counts it")]
