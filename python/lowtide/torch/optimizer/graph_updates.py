@@ -107,7 +107,7 @@ class GraphUpdates:
         if self.peak + size > self.budget:
             self._warned = True
             warnings.warn(f"lowtide: the budget is not kept: within lowtide.torch.accumulate gradients of {size_text(size)} "
-                          f"({size} bytes) stand beside this graph, whose plan updates each as it comes: the step can take "
+                          f"({size} bytes) exist beside this graph, whose plan counts none of them: the step can take "
                           f"{size_text(self.peak + size)} of {size_text(self.budget)}; reserve={size} counts them",
                           OverBudgetWarning, stacklevel=2)
 
@@ -117,7 +117,7 @@ class GraphUpdates:
             check_hooks(updater.optimizer, parameters)
             updater.check_gradients(parameters)
         if any(p.grad is not None or accumulates(p) for p in self.slots.values()):
-            raise UpdateError("step makes its own gradients, and some stand already: set them to None first "
+            raise UpdateError("step makes its own gradients, and some exist already: set them to None first "
                               "(optimizer.zero_grad()); what is to add up over microbatches needs "
                               "lowtide.torch.optimize")
         self._groups = self.groups()
