@@ -210,7 +210,7 @@ def test_what_a_call_refuses():
     with torch.no_grad(), pytest.raises(RuntimeError, match="would train nothing"):
         step(*inputs)
     module.head.weight.grad = torch.ones_like(module.head.weight)
-    with pytest.raises(lowtide.torch.UpdateError, match="some stand already"):
+    with pytest.raises(lowtide.torch.UpdateError, match="some exist already"):
         step(*inputs)
     module.head.weight.grad = None
     hook = module.head.weight.register_hook(lambda g: g)
