@@ -46,7 +46,8 @@ CsvFiles::CsvFiles(const std::string& folder) {
   rows_ = opened(folder + "/rows.csv");
   history_ = opened(folder + "/history.csv");
   rows_ << "set,graph,ops,links,own_peak,budget,budget_bytes,order,solver,variant,seed,threads,"
-           "limit_s,work,link,status,overhead_0.1s,overhead_1s,overhead_10s,overhead,bound,gap,within,"
+           "limit_s,work,link,status,overhead_0.1s,overhead_1s,overhead_10s,overhead,bound,gap,"
+           "within,"
            "first_plan_s,time_s,peak,resident,found_by,failure\n";
   history_ << "set,graph,budget,order,solver,variant,seed,seconds,overhead,bound\n";
 }
@@ -54,17 +55,19 @@ CsvFiles::CsvFiles(const std::string& folder) {
 void CsvFiles::add(const Run& run, const Measurement& measured) {
   const Graph& graph = run.problem->graph;
   const std::string order(to_string(run.problem->order));
-  const auto at = [&](double seconds) { return number(measured.overhead_at(seconds, run.seconds)); };
+  const auto at = [&](double seconds) {
+    return number(measured.overhead_at(seconds, run.seconds));
+  };
   rows_ << fmt::format(
                "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.4f},"
                "{},{},{},{}\n",
                run.set, quoted(run.graph), graph.op_count(), graph.link_count(),
                run.own_peak.count(), run.budget, run.problem->budget.count(), order, run.solver,
                quoted(run.variant), run.seed, run.threads, number(run.seconds),
-               run.work ? std::to_string(*run.work) : "", run.link, measured.status, at(0.1),
-               at(1), at(10), number(measured.overhead()), number(measured.bound()),
-               number(measured.gap), number(measured.within()), number(measured.first_plan()),
-               measured.seconds, bytes(measured.peak), bytes(measured.resident), measured.found_by,
+               run.work ? std::to_string(*run.work) : "", run.link, measured.status, at(0.1), at(1),
+               at(10), number(measured.overhead()), number(measured.bound()), number(measured.gap),
+               number(measured.within()), number(measured.first_plan()), measured.seconds,
+               bytes(measured.peak), bytes(measured.resident), measured.found_by,
                quoted(measured.failure))
         << std::flush;
   for (std::size_t i = 0; i < measured.points.size(); ++i) {

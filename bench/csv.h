@@ -18,7 +18,7 @@ struct Run {
   Bytes own_peak;
   std::uint64_t seed = 0;
   int threads = 1;
-  std::optional<double> seconds = std::nullopt;     // the limits
+  std::optional<double> seconds = std::nullopt;  // the limits
   std::optional<std::int64_t> work = std::nullopt;
   std::string link = {};
 };

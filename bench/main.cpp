@@ -3,8 +3,8 @@
 // them.
 //
 // Overheads at 0.1, 1 and 10 seconds come from one run. Times are wall clock: compare them within a
-// machine only, and leave it alone meanwhile. With --work a run counts work instead, and its figures
-// are the same on every machine, however loaded.
+// machine only, and leave it alone meanwhile. With --work a run counts work instead, and its
+// figures are the same on every machine, however loaded.
 #include <algorithm>
 #include <cstdint>
 #include <optional>

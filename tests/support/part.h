@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,6 +12,14 @@
 #include "support/sketch.h"
 
 namespace lowtide {
+
+// The options of the real solver with that trait, so that whoever asks a stand-in may set them.
+inline std::span<const solve::OptionSpec> options_of(solve::Traits traits) {
+  static const solve::SolverTable real = solve::make_solvers();
+  for (const solve::Trait trait : {solve::Trait::anytime, solve::Trait::blocks})
+    if (traits.has(trait)) return real.with(trait).front()->options();
+  return {};
+}
 
 // Works until it is stopped and finds nothing, or offers one sequence.
 class Part final : public solve::Solver {
@@ -22,6 +31,7 @@ class Part final : public solve::Solver {
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return "a part"; }
   solve::Traits traits() const override { return traits_; }
+  std::span<const solve::OptionSpec> options() const override { return options_of(traits_); }
   solve::Support supports(const Problem& problem) const override {
     if (only_ && *only_ != problem.order) return solve::Support::no("it is for the other order");
     return {};

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/transforms/transformed_graph.h"
 #include "lowtide/transforms/transform.h"
+#include "lowtide/transforms/transformed_graph.h"
 
 namespace lowtide {
 
@@ -30,7 +30,7 @@ struct Applied {
 };
 // Applies `more` after those: the same result, and the same errors, as for one concatenated list.
 TransformedGraph apply_further(const Graph& graph, const Applied& before,
-                          std::span<const Transform> more);
+                               std::span<const Transform> more);
 // Applies the given transforms, and those of `more` that are legal after them. Prices in `more` are
 // assigned by position; their indices are ignored. If a transform is refused after it has begun to
 // change the graph, all of `more` is applied again without it. If `stops` returns true before that,

@@ -54,9 +54,9 @@ class AutoOptions {
   void add(std::string_view name, std::string_view summary, std::string_view suffix, double number,
            double most) {
     specs_.push_back(solve::switch_option(name, kept(std::string(summary))));
-    const std::string_view what =
-        suffix == "-share" ? "share of the limits, or in an epoch of a lane, for "
-                           : "how often it is chosen at first, against the others: ";
+    const std::string_view what = suffix == "-share"
+                                      ? "share of the limits, or in an epoch of a lane, for "
+                                      : "how often it is chosen at first, against the others: ";
     specs_.push_back({.name = kept(std::string(name) + std::string(suffix)),
                       .usage = kept(std::string(what) + std::string(name)),
                       .default_number = number,
@@ -78,9 +78,8 @@ std::vector<double> numbers(const solve::Options& options, const Lines& lines,
                             std::string_view suffix) {
   std::vector<double> found;
   for (const auto& line : lines)
-    found.push_back(options.on(line.name)
-                        ? options.number(std::string(line.name) + std::string(suffix))
-                        : 0);
+    found.push_back(
+        options.on(line.name) ? options.number(std::string(line.name) + std::string(suffix)) : 0);
   return found;
 }
 

@@ -26,8 +26,8 @@ class Choice {
  private:
   struct Arm {
     double weight;
-    double behind = 0;               // its share of the draws so far, less its draws
-    double draws = 0, rewards = 0;   // aged
+    double behind = 0;              // its share of the draws so far, less its draws
+    double draws = 0, rewards = 0;  // aged
     double share() const;
   };
   std::vector<Arm> arms_;

@@ -10,7 +10,7 @@
 
 namespace lowtide::driver {
 
-class Runner;
+class AutoState;
 
 enum class When : std::uint8_t {
   once,           // before the first epoch, one task after the other
@@ -24,12 +24,12 @@ struct Phase {
   When when;
   // Of what is left of the limits, at most; before_search and search: of the work of a lane.
   double share;
-  bool (*due)(const Runner&);
+  bool (*due)(const AutoState&);
   // Called when it is due.
-  std::vector<Task> (*tasks)(Runner&, double share);
+  std::vector<Task> (*tasks)(AutoState&, double share);
 };
 
-// In the order in which they run.
+// In the order in which they state.
 std::span<const Phase> phases();
 
 }  // namespace lowtide::driver

@@ -36,7 +36,7 @@ void Runner::run_task(Task& task, LimitSettings limits, const Bound& known,
     if (context_.limits().over() && context_.smallest()) return;
   }
   limits.work = task.work;
-  Problem problem = task.in_given_order ? given_ : problem_;
+  Problem problem = state_.problem_of(task);
   if (task.without_link) problem.machine.reset();
   solve::ContextSettings settings{.limits = limits,
                                   .seed = task.seed,
@@ -47,7 +47,7 @@ void Runner::run_task(Task& task, LimitSettings limits, const Bound& known,
                                   .solvers = context_.solvers(),
                                   .watcher = {}};
   for (const auto& [name, value] : task.options) settings.options.set(name, value);
-  if (clocked_)
+  if (state_.clocked())
     settings.watcher = [&](const solve::Progress& progress) {
       const std::scoped_lock lock(mutex_);
       try {
@@ -67,7 +67,7 @@ void Runner::run_task(Task& task, LimitSettings limits, const Bound& known,
   if (!task.repeats) task.repair_start = inner.repair_start();
   if (task.without_link)
     for (auto* plan : {&task.outcome->plan, &task.smallest, &task.repair_start})
-      if (*plan) (*plan)->machine = problem_.machine;
+      if (*plan) (*plan)->machine = state_.problem().machine;
 }
 
 // A solver that throws loses what it would have found from then on.

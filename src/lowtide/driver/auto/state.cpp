@@ -1,0 +1,182 @@
+#include "lowtide/driver/auto/state.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "lowtide/plan/events.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide::driver {
+
+namespace {
+
+using solve::Trait;
+using solve::Traits;
+
+constexpr std::uint64_t kFirstProof = 3;  // epoch: the search goes first, proofs take longer
+constexpr double kProofShare = 0.4;       // of the limits, if that comes first
+// Work of a lane for each op: with less it cannot cool down. docs/why/search.md has the rows.
+constexpr std::int64_t kBriefWork = 200;
+constexpr double kLookShare = 0.2;  // of the time left, to find an engine
+constexpr std::int64_t kMostWork = std::int64_t{1} << 40;
+
+Problem in_given_order(Problem problem) {
+  problem.order = Order::given;
+  return problem;
+}
+
+}  // namespace
+
+AutoState::AutoState(const Problem& problem, solve::Context& context, const AutoSettings& settings)
+    : problem_(problem),
+      given_(in_given_order(problem)),
+      context_(context),
+      clocked_(context.limits().settings().seconds.has_value()),
+      threads_(std::max(1, context.threads())),
+      ops_(static_cast<std::int64_t>(problem.graph.op_count())),
+      recipe_choice_(settings.recipe_weights),
+      order_choice_(settings.order_weights) {
+  epoch_.slice = unlimited() ? 200 + 20 * static_cast<std::int64_t>(problem.graph.link_count())
+                             : 20'000 + 4 * ops_;
+}
+
+void AutoState::begin_epoch() {
+  epoch_.proves = epoch_.number >= kFirstProof || context_.limits().used() > kProofShare ||
+                  !context_.has_plan();
+  epoch_.stands = best_duration() == std::exchange(last_duration_, best_duration());
+}
+
+void AutoState::end_epoch() {
+  ++epoch_.number;
+  epoch_.slice = std::min(2 * epoch_.slice, kMostWork);
+  recipe_choice_.age();
+  order_choice_.age();
+}
+
+LaneTerms AutoState::lane_terms() const {
+  LaneTerms terms{.brief = epoch_.slice < kBriefWork * ops_,
+                  .link = problem_.machine.has_value(),
+                  .has_plan = context_.has_plan(),
+                  .free_order = problem_.order == Order::free};
+  terms.reordered = terms.free_order && terms.has_plan &&
+                    !solve::follows_order(problem_.graph, computations(context_.best()));
+  if (terms.link || !terms.has_plan) return terms;
+  const auto repeats = static_cast<std::int64_t>(computations(context_.best()).size()) - ops_;
+  const Ticks time = problem_.graph.total_time();
+  if (repeats <= 0 || time == Ticks(0)) return terms;
+  const Ticks excess = context_.best_cost().duration - context_.bound().duration;
+  terms.excess = static_cast<double>(excess.count()) / static_cast<double>(time.count()) *
+                 static_cast<double>(ops_) / static_cast<double>(repeats);
+  return terms;
+}
+
+bool AutoState::left_out(const solve::Solver* solver) const {
+  return std::ranges::find(left_out_, solver) != left_out_.end();
+}
+
+bool AutoState::takes(const solve::Solver& solver) const {
+  return support_of(solver, problem_).yes;
+}
+
+std::vector<const solve::Solver*> AutoState::solvers(Trait trait) const {
+  if (context_.solvers() == nullptr) return {};
+  std::vector<const solve::Solver*> found = context_.solvers()->with(trait);
+  std::erase_if(found, [&](const solve::Solver* solver) {
+    return solver->traits().has(Trait::external) || left_out(solver) ||
+           (!takes(*solver) && !support_of(*solver, given_).yes);
+  });
+  return found;
+}
+
+const solve::Solver* AutoState::first(Trait trait) const {
+  for (const solve::Solver* solver : solvers(trait))
+    if (!solver->traits().has(Trait::guest)) return solver;
+  return nullptr;
+}
+
+std::vector<const solve::Solver*> AutoState::guests() const {
+  std::vector<const solve::Solver*> found = solvers(Trait::guest);
+  std::erase_if(found, [](const solve::Solver* solver) {
+    Traits purposes = solver->traits();
+    purposes.remove(Trait::guest);
+    purposes.remove(Trait::transfers);
+    return purposes.empty();
+  });
+  return found;
+}
+
+// An engine that is slow to be found must not cost the others their time.
+const solve::Solver* AutoState::engine() const {
+  const double most =
+      context_.limits().seconds() + context_.limits().remaining(kLookShare).seconds.value_or(0);
+  const auto stops = [&] { return context_.limits().over() || context_.limits().seconds() > most; };
+  if (context_.solvers() == nullptr) return nullptr;
+  for (const solve::Solver* solver : context_.solvers()->with(Trait::proving)) {
+    const Traits traits = solver->traits();
+    if (traits.has(Trait::external) && !traits.has(Trait::guest) && !left_out(solver) &&
+        support_of(*solver, problem_).yes)
+      return solver->missing(stops).empty() ? solver : nullptr;
+  }
+  return nullptr;
+}
+
+Task AutoState::task(const solve::Solver* solver, std::int64_t work, double share) const {
+  return {.solver = solver,
+          .work = std::min(work, context_.limits().remaining(share).work.value_or(work)),
+          .share = share,
+          .seed = context_.seed(),
+          .in_given_order = problem_.order == Order::free && support_of(*solver, given_).yes &&
+                            !(solver->traits().has(Trait::guest) && takes(*solver))};
+}
+
+std::vector<Task> AutoState::proof(std::int64_t work) {
+  work = std::min(work, context_.limits().remaining().work.value_or(work));
+  const solve::Solver* solver = first(Trait::proving);
+  if (work < 2 * longest_proof_ || !takes(*solver)) return {};
+  longest_proof_ = work;
+  std::vector<Task> tasks{task(solver, work, 1)};
+  tasks.front().in_given_order = false;
+  return tasks;
+}
+
+// Lanes differ in their random numbers and in their recipes.
+Task AutoState::lane(int number) {
+  const LaneTerms terms = lane_terms();
+  const LaneChoice choice{
+      .recipe = recipe_choice_.next([&](std::size_t i) { return recipes()[i].suits(terms); }),
+      .order = order_choice_.next([&](std::size_t i) { return order_recipes()[i].suits(terms); })};
+  Task lane{.solver = first(Trait::anytime),
+            .work = epoch_.slice,
+            .seed = Random(context_.seed() * 0x9e3779b97f4a7c15u + epoch_.number * 1024 +
+                           static_cast<std::uint64_t>(number))
+                        .next(),
+            .in_given_order = !takes(*first(Trait::anytime)),
+            .repeats = true,
+            .lane = choice};
+  if (choice.recipe != Choice::npos) lane.options = texts_of(recipes()[choice.recipe], terms);
+  if (choice.order != Choice::npos)
+    std::ranges::move(texts_of(order_recipes()[choice.order]), std::back_inserter(lane.options));
+  return lane;
+}
+
+// What a lane won, against the lane beside it that won most.
+void AutoState::learn(const std::vector<Task>& tasks, Ticks before) {
+  const auto won = [&](const Task& task) {
+    if (!task.lane || !task.outcome || !task.outcome->plan) return 0.0;
+    if (before == Ticks::max()) return 1.0;
+    return static_cast<double>(std::max(Ticks(0), before - task.outcome->cost.duration).count());
+  };
+  double most = 0;
+  for (const Task& task : tasks) most = std::max(most, won(task));
+  if (most == 0) return;
+  for (const Task& task : tasks) {
+    if (!task.lane || !task.outcome) continue;
+    const auto [recipe, order] = *task.lane;
+    if (recipe != Choice::npos) recipe_choice_.learn(recipe, won(task) / most);
+    if (order != Choice::npos) order_choice_.learn(order, won(task) / most);
+  }
+}
+
+}  // namespace lowtide::driver
