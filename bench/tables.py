@@ -20,6 +20,7 @@ SETS = {
     "hiremate": "HiRemate's graphs",
     "training": "Generated training graphs",
     "layered": "Generated random layered graphs",
+    "held": "Generated graphs on which nothing was tuned",
     "named": "Graphs named on the command line",
 }
 
