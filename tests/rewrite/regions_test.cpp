@@ -57,6 +57,23 @@ TEST_CASE("profile: the peak and the time of a graph's own order") {
   }
 }
 
+TEST_CASE("priced region: nothing if it does not go into so many parts, or beyond 63 bits") {
+  const Graph graph = step_of(Classifier());
+  const Device& device = *find_built_in_device("a100");
+  const Candidate candidate = propose(graph).front();
+  const auto is_made = [&](const Graph& of, std::int64_t parts) {
+    const PartPricer pricer(of, device, nullptr);
+    return PricedRegion::make(of, candidate, parts, pricer).has_value();
+  };
+  CHECK(is_made(graph, 2));
+  CHECK_FALSE(is_made(graph, candidate.slices + 1));
+  // As much as a graph may have.
+  const auto count = static_cast<std::int64_t>(graph.op_count());
+  const Bytes left = Bytes::max() - Bytes(std::int64_t{1} << 40);
+  const std::vector<Bytes> large(graph.op_count(), Bytes(left.count() / count));
+  CHECK_FALSE(is_made(Graph(graph).with_workspaces(large), 2));
+}
+
 TEST_CASE("propose: a suffix leaves the backward of what comes before it alone") {
   // The barrier, which the hoist puts last, reads the loss.
   Classifier classifier;
