@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <set>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -50,7 +51,8 @@ TEST_CASE("generated graphs follow from kind, ops and seed alone") {
 TEST_CASE("generated graphs have about as many ops as asked for") {
   for (std::string_view kind : generator_kinds())
     for (std::uint64_t seed = 0; seed < 3; ++seed)
-      for (std::size_t ops : {1, 2, 3, 10, 30, 77, 100, 300, 1000, 3001}) {
+      for (const std::size_t ops :
+           std::vector<std::size_t>{1, 2, 3, 10, 30, 77, 100, 300, 1000, 3001}) {
         const std::size_t made = generate(kind, ops, seed).op_count();
         CAPTURE(kind);
         CAPTURE(ops);
@@ -70,7 +72,7 @@ TEST_CASE("generated graphs have about as many ops as asked for") {
 TEST_CASE("generated graphs run in their given order within a sensible peak") {
   for (std::string_view kind : generator_kinds())
     for (std::uint64_t seed = 0; seed < 5; ++seed)
-      for (std::size_t ops : {10, 100, 1000}) {
+      for (const std::size_t ops : std::vector<std::size_t>{10, 100, 1000}) {
         CAPTURE(kind);
         CAPTURE(ops);
         const Graph graph = generate(kind, ops, seed);
@@ -216,7 +218,7 @@ TEST_CASE("what cannot be generated is refused") {
 TEST_CASE("layered graphs at the ends of their settings") {
   for (double width : {0.01, 0.5, 0.99})
     for (double density : {0.0, 1.0})
-      for (std::size_t ops : {1, 2, 3, 4, 50}) {
+      for (const std::size_t ops : std::vector<std::size_t>{1, 2, 3, 4, 50}) {
         const Graph graph =
             generate_layered(ops, 1, {.width = width, .spread = 1, .density = density});
         CHECK(graph.op_count() == ops);
