@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <set>
-#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -51,8 +50,7 @@ TEST_CASE("generated graphs follow from kind, ops and seed alone") {
 TEST_CASE("generated graphs have about as many ops as asked for") {
   for (std::string_view kind : generator_kinds())
     for (std::uint64_t seed = 0; seed < 3; ++seed)
-      for (const std::size_t ops :
-           std::vector<std::size_t>{1, 2, 3, 10, 30, 77, 100, 300, 1000, 3001}) {
+      for (const std::size_t ops : {1u, 2u, 3u, 10u, 30u, 77u, 100u, 300u, 1000u, 3001u}) {
         const std::size_t made = generate(kind, ops, seed).op_count();
         CAPTURE(kind);
         CAPTURE(ops);
@@ -72,7 +70,7 @@ TEST_CASE("generated graphs have about as many ops as asked for") {
 TEST_CASE("generated graphs run in their given order within a sensible peak") {
   for (std::string_view kind : generator_kinds())
     for (std::uint64_t seed = 0; seed < 5; ++seed)
-      for (const std::size_t ops : std::vector<std::size_t>{10, 100, 1000}) {
+      for (const std::size_t ops : {10u, 100u, 1000u}) {
         CAPTURE(kind);
         CAPTURE(ops);
         const Graph graph = generate(kind, ops, seed);
@@ -218,7 +216,7 @@ TEST_CASE("what cannot be generated is refused") {
 TEST_CASE("layered graphs at the ends of their settings") {
   for (double width : {0.01, 0.5, 0.99})
     for (double density : {0.0, 1.0})
-      for (const std::size_t ops : std::vector<std::size_t>{1, 2, 3, 4, 50}) {
+      for (const std::size_t ops : {1u, 2u, 3u, 4u, 50u}) {
         const Graph graph =
             generate_layered(ops, 1, {.width = width, .spread = 1, .density = density});
         CHECK(graph.op_count() == ops);

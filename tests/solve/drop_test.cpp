@@ -37,7 +37,7 @@ TEST_CASE(
     "drop: less time lost than by eviction on networks, and plans where eviction finds none") {
   const auto drop = solve::local::drop::make_drop();
   const auto evict = solve::evict::make_evict();
-  for (const std::uint64_t seed : {51, 52}) {
+  for (const std::uint64_t seed : {51u, 52u}) {
     if (kSanitized && seed != 51) continue;
     CAPTURE(seed);
     const Graph unet = generate("unet", 1000, seed), layered = generate("layered", 2000, seed);
@@ -51,7 +51,7 @@ TEST_CASE("drop: with a link it swaps what takes longest to make again, and wait
   const auto drop = solve::local::drop::make_drop();
   const auto offload = solve::offload::make_offload();
   for (const std::string_view kind : {"unet", "transformer", "resnet"})
-    for (const std::uint64_t seed : {51, 52}) {
+    for (const std::uint64_t seed : {51u, 52u}) {
       if (kSanitized && seed != 51) continue;
       CAPTURE(kind);
       CAPTURE(seed);

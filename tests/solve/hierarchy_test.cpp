@@ -246,7 +246,7 @@ TEST_CASE("hierarchy: whatever options blocks are run with, the network runs") {
 TEST_CASE("hierarchy: a choice by prices is off by no more than its last step") {
   const SolverTable graph_solvers = make_solvers();
   const BlockSolverTable solvers = make_block_solvers();
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const Graph graph = generate("resnet", 150, seed);
     const Partition partition = cut(graph, "h_partition");
     BlockSettings how;

@@ -25,7 +25,7 @@ TEST_CASE(
     "mirror: every order is topological, another than the graph's, and has the forward first") {
   std::size_t found = 0;
   for (const std::string_view kind : {"unet", "resnet", "transformer", "chain"})
-    for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const std::uint64_t seed : {1u, 2u, 3u}) {
       CAPTURE(kind);
       CAPTURE(seed);
       const Graph graph = generate(kind, 200, seed);
@@ -115,7 +115,7 @@ Graph nested(std::size_t depth) {
 
 TEST_CASE("mirror: with nested skip connections less is lost than in the order as recorded") {
   const auto drop = solve::local::drop::make_drop(), mirror = solve::local::mirror::make_mirror();
-  for (const std::size_t depth : {4, 5, 6}) {
+  for (const std::size_t depth : {4u, 5u, 6u}) {
     CAPTURE(depth);
     const Graph graph = nested(depth);
     const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() / 10 * 8)};

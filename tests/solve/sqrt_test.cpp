@@ -22,7 +22,7 @@ Outcome solve(const Graph& graph, std::int64_t budget, std::string_view options 
 }
 
 TEST_CASE("sqrt: 2 sqrt(n) memory and one more forward on chains") {
-  for (const std::size_t layers : {25, 100, 400, 2500}) {
+  for (const std::size_t layers : {25u, 100u, 400u, 2500u}) {
     for (const bool barrier : {true, false}) {
       CAPTURE(layers);
       CAPTURE(barrier);

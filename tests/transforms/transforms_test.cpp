@@ -346,7 +346,7 @@ TEST_CASE("transforms: what is drawn whole does not bend a region, in whatever o
   split.axes = {{TensorId(0), 0}};
   split.parts = 2;
   auto& prices = split.prices.emplace_back();
-  for (const std::size_t op : {0, 2, 3, 4, 6, 7}) {
+  for (const std::size_t op : {0u, 2u, 3u, 4u, 6u, 7u}) {
     split.ops.emplace_back(op);
     prices.push_back({OpId(op), Ticks(1), Bytes(0)});
   }

@@ -1,7 +1,6 @@
 // Regions along axes, by what makes a step's memory: its largest tensors, what is kept from one end
 // to the other, the ops at which it is fullest.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
@@ -125,7 +124,7 @@ class Proposer {
   void suffixes(const Family& family) {
     const auto order = graph_.order();
     const std::size_t middle = profile_.fullest;
-    for (const std::size_t eighths : std::array<std::size_t, 4>{6, 4, 2, 1}) {
+    for (const std::size_t eighths : {6u, 4u, 2u, 1u}) {
       const std::size_t first = middle - middle * eighths / 8;
       std::size_t last = middle;
       for (std::size_t at = first; at <= middle && at < order.size(); ++at)
