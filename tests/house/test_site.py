@@ -47,8 +47,8 @@ def test_links_and_anchors_lead_somewhere(page):
 
 
 def test_the_list_of_pages_has_every_page():
-    listed = {Path("docs", re.search(r"<docs/(.*)>", entry)[1]) for _, entries in stage.sections((ROOT / "docs/README.md").read_text())
-              for entry in entries}
+    sections = stage.sections((ROOT / "docs/README.md").read_text())
+    listed = {Path("docs", re.search(r"<docs/(.*)>", entry)[1]) for _, entries in sections for entry in entries}
     assert listed == {page for page in PAGES if page.parts[0] == "docs"} - {Path("docs/README.md")}
 
 
@@ -181,7 +181,8 @@ def pack(boxes: list[Box], *more: Box, work: int | None = None, **options: str) 
 
 def test_pages_are_staged_with_links_that_the_site_has(tmp_path):
     files = set()
-    text = "[a](../README.md#x) [b](../bench) [`c`](../CMakeLists.txt) ![d](images/d.png) [e](https://e.org/)\n```\n[f](../bench)\n```\n"
+    text = ("[a](../README.md#x) [b](../bench) [`c`](../CMakeLists.txt) ![d](images/d.png) [e](https://e.org/)\n"
+            "```\n[f](../bench)\n```\n")
     root = tmp_path / "root"
     for path in ("bench/x.py", "README.md", "CMakeLists.txt", "docs/images/d.png"):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +194,7 @@ def test_pages_are_staged_with_links_that_the_site_has(tmp_path):
 
 
 def test_a_link_of_the_site_that_leads_nowhere_is_found(tmp_path):
-    (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="b.html#here">b</a><a href="#top"></a><a href="https://e.org">e</a>')
+    (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="b.html#here">b</a><a href="#top"></a>')
     (tmp_path / "b.html").write_text('<p id="here"><a href="a.html#gone"></a><img src="none.png"></p>')
     assert sorted(check_links.faults(tmp_path)) == ["b.html: a.html#gone leads to no element of its page",
                                                     "b.html: none.png leads to no file"]

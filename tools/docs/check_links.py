@@ -3,6 +3,8 @@
 What the generator writes itself, and pages that it only copies, are read like all others: every href and src of a file of the
 site must name a file there, and every anchor an element of that page.
 """
+from __future__ import annotations
+
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +18,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.feed(text)
 
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, "str | None"]]) -> None:
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         for name, value in attributes:
             if value and (name == "id" or name == "name" and tag == "a"):
                 self.anchors.add(value)
@@ -24,7 +26,7 @@ class Page(HTMLParser):
                 self.links.append(value)
 
 
-def faults(site: Path) -> "list[str]":
+def faults(site: Path) -> list[str]:
     pages = {path.resolve(): Page(path.read_text()) for path in site.rglob("*.html")}
     found = []
     for path, page in pages.items():

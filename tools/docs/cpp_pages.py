@@ -4,6 +4,8 @@ A header's comments are its documentation: the comment at its head, and those ab
 declarations code.  What is private in a class is left out.  A header is public where its room's CMakeLists.txt lists it under
 HEADERS.
 """
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,15 +129,19 @@ def _escaped(line: str, root: Path, page: Path) -> str:
     up = "../" * (len(page.parts) - 1)
     parts = re.split(r"(`[^`]*`)", line)
     parts[::2] = [SPECIAL.sub(r"\\\1", part) for part in parts[::2]]
-    return re.sub(r"(?<![\w/(])docs/[\w/-]+\.md", lambda found: f"[{found[0]}]({up}{found[0]})" if (root / found[0]).exists() else found[0],
-                  "".join(parts))
+
+    def link(found: re.Match[str]) -> str:
+        return f"[{found[0]}]({up}{found[0]})" if (root / found[0]).exists() else found[0]
+
+    return re.sub(r"(?<![\w/(])docs/[\w/-]+\.md", link, "".join(parts))
 
 
 def page_of(room: str, root: Path, page: Path) -> str:
     text = [f"# C++: {room}", ""]
     for name in public_headers(root / "src/lowtide" / room):
         header = read_header((root / "src/lowtide" / room / name).read_text())
-        text += [f"## {name}", "", "```cpp", f'#include "lowtide/{room}/{name}"', "```", "", markdown(header.comment, root, page), ""]
+        text += [f"## {name}", "", "```cpp", f'#include "lowtide/{room}/{name}"', "```", ""]
+        text += [markdown(header.comment, root, page), ""]
         for declaration in header.declarations:
             if declaration.title:
                 text += [f"### {declaration.title}", ""]

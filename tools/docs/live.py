@@ -7,9 +7,9 @@ NETWORK = "examples/resnet50-train.graph.json.gz"
 # Each: its name, title, the command (which ends with the file's name), what there is to do with it.
 PAGES = [
     ("report", "A plan: half the memory of a ResNet-50", ["demo", "-o"],
-     "What `lowtide demo` draws: memory over the steps of the plan, beside the training step as it is."),
+     "What `lowtide demo` draws: memory over the steps of the plan, beside the step without a plan."),
     ("curve", "A trade-off curve: what each budget costs", ["curve", NETWORK, "--work", "2000000", "--html"],
-     "What `lowtide curve` draws: the overhead of the best plan found for each budget, and the bound below which no plan can be."),
+     "What `lowtide curve` draws: the overhead of the best plan found for each budget, and the proven bound below it."),
     ("partition", "A partition: a network as a tree of blocks", ["partition", NETWORK, "--html"],
      "What `lowtide partition` draws: the blocks that [HiRemate](../docs/why/hiremate.md) plans one by one."),
 ]

@@ -56,7 +56,7 @@ def _paragraph(text: str) -> str:
 
 
 def directive(kind: str, head: str, options: list[str], body: str, fence: str = ":::") -> str:
-    lines = [f"{fence}{{py:{kind}}} {head}", *(f":{option}:" if ":" not in option else option for option in options)]
+    lines = [f"{fence}{{py:{kind}}} {head}", *(option if ":" in option else f":{option}:" for option in options)]
     return "\n".join([*lines, "", body, fence, ""])
 
 
@@ -100,7 +100,8 @@ def page_of(module: griffe.Module) -> str:
     for name, item in sorted(items.items()):
         kind = "functions" if item.is_function else "exceptions" if is_exception(item) else "classes"
         groups[kind].append(entry(name, item))
-    text = [f"# Python: {module.path}", "", f"```{{py:module}} {module.path}\n```", "```{highlight} python\n```", "", text_of(module), ""]
+    text = [f"# Python: {module.path}", "", f"```{{py:module}} {module.path}\n```", "```{highlight} python\n```", ""]
+    text += [text_of(module), ""]
     for kind in KINDS:
         if groups[kind]:
             text += [f"## {kind.capitalize()}", "", *groups[kind]]
