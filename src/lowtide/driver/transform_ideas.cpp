@@ -30,20 +30,6 @@ constexpr double kBlind = 20;  // estimates that see less than this part of a lo
 
 std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
 
-Idea::Kind kind_of(const rewrite::Candidate& candidate) {
-  using Region = rewrite::Candidate::Kind;
-  switch (candidate.kind) {
-    case Region::whole_graph: return Idea::Kind::whole_graph;
-    case Region::module: return Idea::Kind::module;
-    case Region::head: return candidate.sums ? Idea::Kind::head : Idea::Kind::head_without_sums;
-    case Region::suffix: return candidate.sums ? Idea::Kind::suffix : Idea::Kind::hot_spot;
-    case Region::reach:
-    case Region::ruled:
-    case Region::hot_spot: return Idea::Kind::hot_spot;
-  }
-  return Idea::Kind::hot_spot;
-}
-
 }  // namespace
 
 Transforms with_hoist(const Problem& problem) {
@@ -168,8 +154,8 @@ std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
   }
   for (auto& list : by_base) {
     std::set<Idea::Kind> seen;
-    std::ranges::stable_partition(list,
-                                  [&](const Idea* idea) { return seen.insert(idea->kind).second; });
+    std::ranges::stable_partition(
+        list, [&](const Idea* idea) { return seen.insert(idea->kind()).second; });
     // Estimates err most on what changes most, and that is what wins most.
     const auto whole =
         std::ranges::find_if(list, [](const Idea* idea) { return idea->is_whole(); });
@@ -202,16 +188,17 @@ std::optional<Idea> TransformIdeas::estimate(const std::shared_ptr<const Base>& 
     return rewrite::shortfall(graph, profile, budget, problem_.machine);
   };
   const auto short_of = missing(problem_.budget);
-  return Idea{kind_of(region),
-              base,
-              region,
-              parts,
-              {},
-              short_of.missing,
-              estimated(profile.time, short_of.again),
-              profile.time,
-              profile.peak(),
-              to_beat_.duration < Ticks::max() ? Bytes(0) : missing(always_live(problem_)).missing};
+  return Idea{.base = base,
+              .region = region,
+              .parts = parts,
+              .transforms = {},
+              .missing = short_of.missing,
+              .time = estimated(profile.time, short_of.again),
+              .least = profile.time,
+              .peak = profile.peak(),
+              .above_floor = to_beat_.duration < Ticks::max()
+                                 ? Bytes(0)
+                                 : missing(always_live(problem_)).missing};
 }
 
 void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
@@ -228,7 +215,7 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
     if (!idea || idea->least >= to_beat_.duration) continue;
     if (idea->peak <= problem_.budget && (!fits || idea->least < fits->least)) {
       fits = idea;
-      fits->kind = Idea::Kind::fits;
+      fits->fits = true;
     }
     if (to_beat_.duration == Ticks::max()) lowest.take(*idea);
     if (!best || idea->rank() < best->rank()) best = std::move(idea);

@@ -48,18 +48,9 @@ std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& 
 std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms);
 
 struct Idea {
-  // Estimates err alike for ideas of one kind, so the best of each is tried.
-  enum class Kind : std::uint8_t {
-    fits,  // within the budget as it is
-    whole_graph,
-    head,
-    head_without_sums,
-    suffix,
-    module,
-    hot_spot,  // all others
-  };
+  using Kind = std::tuple<bool, rewrite::Candidate::Kind, bool>;  // fits; the region's, with sums
 
-  Kind kind = Kind::hot_spot;
+  bool fits = false;                 // it was taken for keeping the budget in the own order
   std::shared_ptr<const Base> base;  // on whose graph the region is
   rewrite::Candidate region;
   std::int64_t parts = 0;
@@ -75,7 +66,9 @@ struct Idea {
     return static_cast<std::int64_t>(base->now().graph.op_count()) +
            (parts - 1) * static_cast<std::int64_t>(region.ops.size());
   }
-  bool is_whole() const { return kind == Kind::whole_graph; }
+  // Estimates err alike for ideas of one kind, so the best of each is tried.
+  Kind kind() const { return fits ? Kind{true, {}, {}} : Kind{false, region.kind, region.sums}; }
+  bool is_whole() const { return !fits && region.kind == rewrite::Candidate::Kind::whole_graph; }
 };
 
 // What an idea has to win against.
