@@ -39,10 +39,10 @@ nb::dict limits_of(const ProblemObject& problem) {
 ProblemObject without_limits(const ProblemObject& problem) {
   if (problem.live_limits.empty()) return problem;
   const Problem asked = problem.problem();
-  const driver::WithoutLimits without(asked);
+  const driver::LiveLimitReduction reduction(asked);
   ProblemObject plain = problem;
-  plain.graph = make_graph(Graph(without.problem().graph));
-  plain.budget = without.problem().budget;
+  plain.graph = make_graph(Graph(reduction.problem().graph));
+  plain.budget = reduction.problem().budget;
   plain.live_limits.clear();
   return plain;
 }

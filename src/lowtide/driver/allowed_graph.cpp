@@ -13,20 +13,22 @@ bool may_recompute(const Graph& graph) {
   return false;
 }
 
-}  // namespace
-
-AllowedGraph::AllowedGraph(const Graph& graph, const Techniques& techniques) : original_(graph) {
+std::optional<Graph> changed(const Graph& graph, const Techniques& techniques) {
   const bool once = !techniques.recompute && may_recompute(graph);
   const bool apart = !techniques.in_place && graph.has_overwrites();
-  if (once || apart) changed_ = graph;
-  if (once) changed_ = std::move(*changed_).without_recomputation();
-  if (apart) changed_ = std::move(*changed_).without_in_place();
+  if (!once && !apart) return std::nullopt;
+  Graph changed = graph;
+  if (once) changed = std::move(changed).without_recomputation();
+  if (apart) changed = std::move(changed).without_in_place();
+  return changed;
 }
 
-Problem AllowedGraph::problem(const Problem& problem) const {
-  Problem allowed = with_graph(problem, graph());
-  if (!problem.techniques.offload) allowed.machine.reset();
-  return allowed;
+}  // namespace
+
+AllowedGraph::AllowedGraph(const Problem& original)
+    : changed_(changed(original.graph, original.techniques)),
+      problem_(with_graph(original, changed_ ? *changed_ : original.graph)) {
+  if (!original.techniques.offload) problem_.machine.reset();
 }
 
 }  // namespace lowtide::driver

@@ -4,24 +4,24 @@
 
 #include <optional>
 
+#include "lowtide/driver/reduction.h"
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/problem.h"
 
 namespace lowtide::driver {
 
-// Without `recompute` no op may be computed again, without `in_place` none has pairs. Plans for
-// this graph are plans for the problem's own.
-class AllowedGraph {
+// Without `recompute` no op may be computed again, without `in_place` none has pairs, without
+// `offload` there is no machine. Plans for the reduced problem are plans for the original one, of
+// the same cost.
+class AllowedGraph final : public Reduction {
  public:
-  AllowedGraph(const Graph& graph, const Techniques& techniques);
+  explicit AllowedGraph(const Problem& original);
 
-  const Graph& graph() const { return changed_ ? *changed_ : original_; }
-  // The problem on this graph; without `offload` it has no machine. Must not outlive this object.
-  Problem problem(const Problem& problem) const;
+  // On the original graph if nothing of it has to go.
+  const Problem& problem() const override { return problem_; }
 
  private:
-  const Graph& original_;
   std::optional<Graph> changed_;
+  Problem problem_;
 };
 
 }  // namespace lowtide::driver

@@ -1,15 +1,15 @@
-// The gate: nothing that a solver says passes here without having been looked at.
+// A problem is reduced, one solver runs on it, its answer is brought back and passes the gate.
 #include "lowtide/driver/driver.h"
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lowtide/base/error.h"
-#include "lowtide/driver/allowed_graph.h"
 #include "lowtide/driver/auto/auto.h"
-#include "lowtide/driver/live_limits.h"
-#include "lowtide/driver/transform_reduction.h"
+#include "lowtide/driver/gate.h"
+#include "lowtide/driver/reduction_stack.h"
 #include "lowtide/driver/transform_search.h"
 #include "lowtide/sim/verify.h"
 
@@ -25,37 +25,25 @@ const solve::Solver& find_solver(const solve::SolverTable& solvers, const std::s
   throw InputError("solver \"" + name + "\"", "there is none of that name; there are: " + names);
 }
 
-void examine(const Problem& problem, const solve::Solver& solver, const Outcome& outcome) {
-  const auto demand = [&](bool holds, const std::string& what) {
-    if (!holds) throw InternalError("solver " + std::string(solver.name()) + ": " + what);
-  };
-  const bool has_plan = outcome.status == Status::optimal || outcome.status == Status::feasible;
-  demand(has_plan == outcome.plan.has_value(), "its status and its plan contradict each other");
-  if (!has_plan) return;
-  const Verdict verdict = verify(problem, *outcome.plan);
-  demand(verdict.ok, "its plan does not verify: " + (verdict.ok ? "" : verdict.violation->reason));
-  demand(verdict.cost == outcome.cost, "its plan does not cost what it claims");
-  demand(outcome.bound.duration <= outcome.cost.duration && outcome.bound.peak <= outcome.cost.peak,
-         "its bound is above its own plan");
+// Whether plans of the solver may have transforms of its own.
+bool may_offer_transforms(const solve::Solver& solver, const Problem& problem) {
+  return solver.traits().has(solve::Trait::transforms) && problem.transforms.empty() &&
+         problem.live_limits.empty() && (problem.techniques.split || problem.techniques.hoist);
 }
 
-// Of a problem without limits of single ops. `seen`: the plan with the smallest peak of all that
-// were seen.
+// Runs the solver on a reduced problem. `smallest` of the answer is set whenever a plan was seen.
 Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const Problem& problem,
-           const Request& request, bool may_transform, std::optional<Plan>& seen) {
+           Request request, bool may_transform) {
   solve::ContextSettings settings{.limits = request.limits,
                                   .seed = request.seed,
                                   .threads = request.threads,
                                   .options = solve::Options(solver.options()),
-                                  .starts = request.starts,
+                                  .starts = std::move(request.starts),
                                   .known = request.known,
                                   .solvers = &solvers,
-                                  .watcher = request.watcher,
+                                  .watcher = std::move(request.watcher),
                                   .transforms = may_transform};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
-  // The same steps over other links are a plan all the same, of another duration.
-  for (Plan& start : settings.starts)
-    if (start.machine && problem.machine) start.machine = problem.machine;
   // A plan of another graph or in a forbidden order is nothing to begin from.
   Problem unlimited = problem;
   unlimited.budget = Bytes::max();
@@ -81,53 +69,33 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
   answer.repair_start = context.repair_start();
-  seen = context.smallest();
-  if (const Outcome& found = answer.outcome;
-      !found.plan || (found.smallest_peak && *found.smallest_peak < found.cost.peak))
-    answer.smallest = seen;
-  examine(problem, solver, answer.outcome);
+  answer.smallest = context.smallest();
   return answer;
 }
 
-// Of a problem without transforms.
-Answer solve_on_graph(const solve::SolverTable& solvers, const solve::Solver& solver,
-                      const Problem& asked, const Request& request, bool may_transform) {
-  const AllowedGraph allowed(asked.graph, asked.techniques);
-  const Problem problem = allowed.problem(asked);
-  std::optional<Plan> seen;
-  Answer answer;
-  if (problem.live_limits.empty()) {
-    answer = run(solvers, solver, problem, request, may_transform, seen);
-    if (&problem.graph == &asked.graph) return answer;  // examined as it was asked
-  } else {
-    WithoutLimits without(problem);
-    Request told = request;
-    told.watcher = without.told_to(request.watcher);
-    answer = run(solvers, solver, without.problem(), told, false, seen);
-    without.bring_back(answer.outcome, seen);
-  }
-  examine(asked, solver, answer.outcome);
+// Reduces the problem, runs the solver, and brings its answer back. The plan is verified on the
+// reduced graph if that is another one than the problem's; on the problem's own graph the caller
+// verifies it.
+Answer solve_reduced(const solve::SolverTable& solvers, const solve::Solver& solver,
+                     const Problem& original, Request request, Gate& gate) {
+  const ReductionStack reductions = reductions_for(original);
+  request.starts = reductions.starts(std::move(request.starts));
+  request.watcher = reductions.translate(std::move(request.watcher));
+  Answer answer = run(solvers, solver, reductions.problem(), std::move(request),
+                      may_offer_transforms(solver, original));
+  if (reductions.is_graph_reduced()) gate.verify(reductions.problem(), answer.outcome);
+  reductions.bring_back(answer);
+  if (const Outcome& outcome = answer.outcome;
+      outcome.plan && !(outcome.smallest_peak && *outcome.smallest_peak < outcome.cost.peak))
+    answer.smallest.reset();
   return answer;
 }
 
-// With the problem's transforms, none or some.
-Answer solve_as_said(const solve::SolverTable& solvers, const solve::Solver& solver,
-                     const Problem& asked, const Request& request) {
-  if (asked.transforms.empty()) {
-    const bool may = solver.traits().has(solve::Trait::transforms) &&
-                     (asked.techniques.split || asked.techniques.hoist);
-    return solve_on_graph(solvers, solver, asked, request, may);
-  }
-  const TransformReduction reduction(asked);
-  Request told = request;
-  told.starts = reduction.starts_for(request.starts);
-  told.watcher = reduction.told_to(request.watcher);
-  Answer answer = solve_on_graph(solvers, solver, reduction.problem(), told, false);
-  reduction.bring_back(answer.outcome.plan);
-  reduction.bring_back(answer.repair_start);
-  reduction.bring_back(answer.smallest);
-  examine(asked, solver, answer.outcome);
-  return answer;
+// The same steps over another link are a plan too, of another duration.
+Request over_link_of(const Problem& problem, Request request) {
+  for (Plan& start : request.starts)
+    if (start.machine && problem.machine) start.machine = problem.machine;
+  return request;
 }
 
 }  // namespace
@@ -153,25 +121,29 @@ solve::SolverTable all_solvers() {
 
 bool looks_for_transforms(const solve::SolverTable& solvers, std::string_view solver,
                           const Problem& problem) {
-  const solve::Solver* asked = solvers.find(solver);
-  if (asked == nullptr || !may_transform(problem)) return false;
-  return asked->traits().has(solve::Trait::portfolio) ||
-         asked->traits().has(solve::Trait::transforms);
+  const solve::Solver* found = solvers.find(solver);
+  if (found == nullptr || !may_transform(problem)) return false;
+  return found->traits().has(solve::Trait::portfolio) ||
+         found->traits().has(solve::Trait::transforms);
 }
 
-Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Request& request) {
+Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request) {
   const solve::Solver& solver = find_solver(solvers, request.solver);
-  require_plannable(asked);
-  const auto said = [&](const Problem& problem, const Request& how) {
-    return solve_as_said(solvers, solver, problem, how);
-  };
+  require_plannable(problem);
+  const Request with_link = over_link_of(problem, request);
+  Gate gate(solver.name());
   Answer answer;
-  if (solver.traits().has(solve::Trait::portfolio) && may_transform(asked)) {
-    answer = search_transforms(asked, request, said);
-    examine(asked, solver, answer.outcome);
+  if (solver.traits().has(solve::Trait::portfolio) && may_transform(problem)) {
+    answer = search_transforms(problem, with_link, [&](const Problem& trial, const Request& how) {
+      Answer found = solve_reduced(solvers, solver, trial, how, gate);
+      gate.check_claims(found.outcome);
+      return found;
+    });
   } else {
-    answer = said(asked, request);
+    answer = solve_reduced(solvers, solver, problem, with_link, gate);
   }
+  gate.verify(problem, answer.outcome);
+  answer.verifications = gate.verifications();
   add_note(answer.outcome, failures_text(answer.outcome.parts));
   return answer;
 }

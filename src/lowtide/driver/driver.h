@@ -1,5 +1,5 @@
-// From a question to a verified answer: finds the solver, asks whether it takes the problem, runs
-// it and verifies its plan before anyone sees it.
+// From a problem to a verified answer: finds the solver, reduces the problem to one that the solver
+// takes, runs it, and verifies its plan before anyone sees it.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@ bool looks_for_transforms(const solve::SolverTable& solvers, std::string_view so
 
 // Throws InputError for what require_plannable refuses, and for a solver or an option
 // that there is not (the message lists those that there are), InternalError if a solver's plan does
-// not verify or its claims cannot be true. The transforms of the problem are done first: solvers
-// plan the graph that they make, and what comes back is of the graph asked about. For those that
-// may not be done it throws as apply_transforms does. How those that pay are looked for is said in
-// transform_search.h.
+// not verify or its claims cannot be true. The solver runs on a reduced problem (reduction.h):
+// transforms are applied, the graph has nothing to use but the techniques allowed, limits of single
+// ops are workspaces. The answer is one to the problem itself. For transforms that are not legal it
+// throws as apply_transforms does. transform_search.h has how transforms that pay are looked for.
 Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request);
 
 }  // namespace lowtide::driver

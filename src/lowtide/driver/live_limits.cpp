@@ -1,5 +1,5 @@
-// The budget is lowered to what any plan can use, where it is beyond that: then the workspaces stay
-// within sums that the graph has already.
+// A budget beyond what any plan can use is lowered to that, so that workspaces stay within the sum
+// of what the graph holds.
 #include "lowtide/driver/live_limits.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace lowtide::driver {
 
 namespace {
 
-// As much as that is never live.
+// An upper bound on what any plan has live.
 Bytes everything(const Graph& graph) {
   Bytes sum = graph.resident();
   for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) sum += graph.bytes(id);
@@ -22,13 +22,14 @@ Bytes everything(const Graph& graph) {
   return sum;
 }
 
-Graph roomier(const Problem& asked, Bytes budget, Bytes& raised) {
-  check_live_limits(asked);
-  const Graph& graph = asked.graph;
+// The graph with more workspace. `raised`: the most by which a workspace has grown.
+Graph with_larger_workspaces(const Problem& original, Bytes budget, Bytes& raised) {
+  check_live_limits(original);
+  const Graph& graph = original.graph;
   std::vector<Bytes> workspaces;
   workspaces.reserve(graph.op_count());
   for (const OpId op : AllIds<OpId>(graph.op_count())) workspaces.push_back(graph.workspace(op));
-  for (const LiveLimit& limit : asked.live_limits) {
+  for (const LiveLimit& limit : original.live_limits) {
     if (limit.most >= budget) continue;
     const Bytes more = budget - limit.most;
     raised = std::max(raised, more);
@@ -38,54 +39,59 @@ Graph roomier(const Problem& asked, Bytes budget, Bytes& raised) {
   return Graph(graph).with_workspaces(workspaces);
 }
 
-Problem without_limits(const Problem& asked, const Graph& graph, Bytes budget) {
-  Problem problem = with_graph(asked, graph);
+Problem without_limits(const Problem& original, const Graph& graph, Bytes budget) {
+  Problem problem = with_graph(original, graph);
   problem.budget = budget;
   problem.live_limits.clear();
   return problem;
 }
 
-}  // namespace
-
-WithoutLimits::WithoutLimits(const Problem& asked)
-    : asked_(asked),
-      floor_(solve::peak_floor(asked)),
-      graph_(roomier(asked, std::min(asked.budget, everything(asked.graph)), raised_)),
-      problem_(without_limits(asked, graph_, std::min(asked.budget, everything(asked.graph)))) {}
-
-Bytes WithoutLimits::floor(Bytes peak) const {
-  // No plan's peak is higher there than here by more than what a workspace has grown.
-  return std::max(floor_, peak - raised_);
+Bytes usable_budget(const Problem& original) {
+  return std::min(original.budget, everything(original.graph));
 }
 
-solve::Watcher WithoutLimits::told_to(solve::Watcher watcher) {
-  return [this, watcher = std::move(watcher)](solve::Progress now) {
-    if (now.plan != nullptr && (seen_.empty() || seen_.back() != now.cost)) {
-      seen_.push_back(now.cost);
-      told_.push_back(simulate(asked_.graph, *now.plan).cost);
+}  // namespace
+
+LiveLimitReduction::LiveLimitReduction(const Problem& original)
+    : original_(original),
+      floor_(solve::peak_floor(original)),
+      graph_(with_larger_workspaces(original, usable_budget(original), raised_)),
+      problem_(without_limits(original, graph_, usable_budget(original))) {}
+
+Bytes LiveLimitReduction::original_floor(Bytes reduced_floor) const {
+  // The peak of a plan is higher on the reduced graph by at most what a workspace has grown.
+  return std::max(floor_, reduced_floor - raised_);
+}
+
+solve::Watcher LiveLimitReduction::translate(solve::Watcher watcher) {
+  return [this, watcher = std::move(watcher)](solve::Progress progress) {
+    if (progress.plan != nullptr && last_reduced_cost_ != progress.cost) {
+      last_reduced_cost_ = progress.cost;
+      costs_.push_back(simulate(original_.graph, *progress.plan).cost);
     }
     if (!watcher) return;
-    now.bound.peak = floor(now.bound.peak);
-    now.smallest_peak.reset();
-    if (now.plan != nullptr) {
-      now.cost = told_.back();
-      now.smallest_peak = now.cost.peak;
+    progress.bound.peak = original_floor(progress.bound.peak);
+    progress.smallest_peak.reset();
+    if (progress.plan != nullptr) {
+      progress.cost = costs_.back();
+      progress.smallest_peak = progress.cost.peak;
     }
-    watcher(now);
+    watcher(progress);
   };
 }
 
-void WithoutLimits::bring_back(Outcome& outcome, const std::optional<Plan>& smallest) const {
-  check(outcome.history.size() == told_.size(), "every plan that became the best has been told of");
-  for (std::size_t i = 0; i < told_.size(); ++i) outcome.history[i].cost = told_[i];
-  if (smallest) outcome.cost = simulate(asked_.graph, *smallest).cost;
+void LiveLimitReduction::bring_back(Answer& answer) const {
+  Outcome& outcome = answer.outcome;
+  check(outcome.history.size() == costs_.size(), "the watcher has seen every plan of the history");
+  for (std::size_t i = 0; i < costs_.size(); ++i) outcome.history[i].cost = costs_[i];
+  if (answer.smallest) outcome.cost = simulate(original_.graph, *answer.smallest).cost;
   if (outcome.smallest_peak) outcome.smallest_peak = outcome.cost.peak;
   if (outcome.plan) {
-    outcome.cost = simulate(asked_.graph, *outcome.plan).cost;
+    outcome.cost = simulate(original_.graph, *outcome.plan).cost;
     outcome.smallest_peak = std::min(*outcome.smallest_peak, outcome.cost.peak);
   }
-  outcome.bound.peak = floor(outcome.bound.peak);
-  if (outcome.status == Status::infeasible && outcome.bound.peak <= asked_.budget)
+  outcome.bound.peak = original_floor(outcome.bound.peak);
+  if (outcome.status == Status::infeasible && outcome.bound.peak <= original_.budget)
     outcome.note += std::string(outcome.note.empty() ? "" : "; ") +
                     "no plan within the budget keeps the limits of what is live during single ops";
 }

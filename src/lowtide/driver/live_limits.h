@@ -1,47 +1,45 @@
-// Limits of what is live during single ops, brought down to the budget, so that every solver, floor
-// and bound keeps them without knowing of them.
+// Limits of what is live during single ops, reduced to the budget: every solver, floor and bound
+// keeps them without knowing of them.
 //
-// An op that may see at most so many live bytes gets more workspace: what the budget leaves beyond
-// them. On that graph a plan keeps the budget exactly if on the one asked about it keeps both the
+// An op with a limit gets more workspace: the difference between the budget and the limit. On the
+// reduced graph a plan keeps the budget if and only if on the original graph it keeps both the
 // budget and the limits; its steps, its duration and every bound on durations are the same. Peaks
-// are not: what is said of them is brought back here.
+// differ, so all peaks of an answer are computed again for the original graph.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "lowtide/plan/outcome.h"
-#include "lowtide/plan/problem.h"
-#include "lowtide/solve/interface/context.h"
+#include "lowtide/driver/reduction.h"
 
 namespace lowtide::driver {
 
-class WithoutLimits {
+class LiveLimitReduction final : public Reduction {
  public:
-  // InputError as check_live_limits has it, or if the bytes of the graph so made add up to 2^63 or
-  // more. The problem must outlive it.
-  explicit WithoutLimits(const Problem& asked);
-  WithoutLimits(const WithoutLimits&) = delete;
-  WithoutLimits& operator=(const WithoutLimits&) = delete;
+  // InputError as check_live_limits has it, or if the bytes of the reduced graph add up to 2^63 or
+  // more.
+  explicit LiveLimitReduction(const Problem& original);
 
-  // The same question without limits.
-  const Problem& problem() const { return problem_; }
-
-  // Tells `watcher` what plans cost on the graph asked about, and remembers it for `bring_back`.
-  solve::Watcher told_to(solve::Watcher watcher);
-  // What was answered to `problem()`, as an answer to the problem asked. `smallest`: the plan with
-  // the smallest peak that was seen, if there is one.
-  void bring_back(Outcome& outcome, const std::optional<Plan>& smallest) const;
+  // The same problem without limits, on the graph with more workspace.
+  const Problem& problem() const override { return problem_; }
+  // The watcher also remembers for `bring_back` what plans cost on the original graph, so there is
+  // one even if `watcher` is empty.
+  solve::Watcher translate(solve::Watcher watcher) override;
+  void bring_back(Answer& answer) const override;
 
  private:
-  Bytes floor(Bytes peak) const;  // of one that is proven on the graph with more workspace
+  // A lower bound on the peak for the original graph, from one for the reduced graph.
+  Bytes original_floor(Bytes reduced_floor) const;
 
-  const Problem& asked_;
-  Bytes floor_;   // of the graph asked about
+  const Problem& original_;
+  Bytes floor_;   // of the original graph
   Bytes raised_;  // the most by which a workspace has grown
   Graph graph_;
   Problem problem_;
-  std::vector<Cost> seen_, told_;  // of each plan that became the best: on either graph
+  // Of each plan that became the best, in turn: the costs on the original graph, and of the last
+  // one on the reduced graph.
+  std::vector<Cost> costs_;
+  std::optional<Cost> last_reduced_cost_;
 };
 
 }  // namespace lowtide::driver

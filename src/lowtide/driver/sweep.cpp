@@ -43,8 +43,9 @@ struct Sweep::Job {
 Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms& terms,
              SweepSettings settings)
     : solvers_(solvers),
-      allowed_(graph, terms.techniques),
-      graph_(allowed_.graph()),
+      original_graph_(graph),
+      allowed_(problem_on(graph, Bytes::max(), terms)),
+      graph_(allowed_.problem().graph),
       terms_(terms),
       settings_(std::move(settings)),
       limits_(settings_.limits),
@@ -142,13 +143,13 @@ double Sweep::share(std::size_t tasks, const std::vector<std::size_t>& later) co
 }
 
 Sweep::TriedKey Sweep::key(const SweepTask& task) {
-  std::size_t said = 0;
+  std::size_t list = 0;
   if (task.transforms && !task.transforms->empty()) {
-    const auto found = std::ranges::find(said_, *task.transforms);
-    said = 1 + static_cast<std::size_t>(found - said_.begin());
-    if (found == said_.end()) said_.push_back(*task.transforms);
+    const auto found = std::ranges::find(transform_lists_, *task.transforms);
+    list = 1 + static_cast<std::size_t>(found - transform_lists_.begin());
+    if (found == transform_lists_.end()) transform_lists_.push_back(*task.transforms);
   }
-  return {task.budget, task.solver.empty() ? settings_.solver : task.solver, said};
+  return {task.budget, task.solver.empty() ? settings_.solver : task.solver, list};
 }
 
 std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, double share) {
@@ -252,13 +253,16 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
   try {
     job.answer = solve(solvers_, asked, job.request);
     Outcome& outcome = job.answer.outcome;
-    if (outcome.plan)
+    const bool has_plan = outcome.plan.has_value();
+    if (has_plan)
       job.found.push_back(
           {outcome.cost, std::make_shared<const Plan>(std::move(*outcome.plan)), outcome.found_by});
-    for (const Frontier::Entry& entry : found.entries())
+    for (const Frontier::Entry& entry : found.entries()) {
+      if (has_plan && entry.cost == outcome.cost) continue;  // the answer, which is verified
       if (const Verdict verdict = verify(asked, *entry.plan);
           verdict.ok && verdict.cost == entry.cost)
         job.found.push_back(entry);
+    }
     // Over the budget, they still are plans of larger ones, and starts for this.
     for (std::optional<Plan>* beyond : {&job.answer.repair_start, &job.answer.smallest}) {
       if (!*beyond) continue;
@@ -351,19 +355,22 @@ bool Sweep::round(const std::vector<SweepTask>& tasks, double share, const Wante
 
 // The bound of a larger budget holds for this one too.
 std::optional<double> Sweep::link_price(Bytes budget) const {
-  const LinkPrice* told = nullptr;
+  const LinkPrice* highest = nullptr;
   for (auto at = link_prices_.lower_bound(budget); at != link_prices_.end(); ++at)
-    if (told == nullptr || at->second.bound > told->bound) told = &at->second;
-  return told == nullptr ? std::nullopt : std::optional(told->price);
+    if (highest == nullptr || at->second.bound > highest->bound) highest = &at->second;
+  return highest == nullptr ? std::nullopt : std::optional(highest->price);
 }
 
-void Sweep::check_afresh(const Frontier::Entry& entry) const {
-  if (entry.plan->transforms.empty() || checked_.contains(entry.plan)) return;
-  const Verdict verdict = verify(problem_on(graph_, entry.cost.peak, terms_), *entry.plan);
+void Sweep::verify_on_original(const Frontier::Entry& entry) const {
+  const bool is_allowed_graph = &graph_ == &original_graph_;
+  if ((entry.plan->transforms.empty() && is_allowed_graph) || verified_.contains(entry.plan))
+    return;
+  const Verdict verdict =
+      verify(problem_on(original_graph_, entry.cost.peak, terms_), *entry.plan);
   if (!verdict.ok || verdict.cost != entry.cost)
-    throw InternalError("solver " + entry.found_by + ": its plan with transforms does not verify" +
+    throw InternalError("solver " + entry.found_by + ": its plan does not verify" +
                         (verdict.ok ? "" : ": " + verdict.violation->reason));
-  checked_.insert(entry.plan);
+  verified_.insert(entry.plan);
 }
 
 TradeoffPoint Sweep::point(Bytes budget) const {
@@ -376,7 +383,7 @@ TradeoffPoint Sweep::point(Bytes budget) const {
     outcome.cost = smallest->cost;
   }
   if (const Frontier::Entry* best = known_.best(budget)) {
-    check_afresh(*best);
+    verify_on_original(*best);
     outcome.plan = *best->plan;
     outcome.cost = best->cost;
     outcome.found_by = best->found_by;

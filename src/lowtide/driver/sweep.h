@@ -95,7 +95,7 @@ class Sweep {
     std::string note;
     bool to_the_end = false;
   };
-  // A budget, a solver, and which transforms are said: 0 for none.
+  // A budget, a solver, and which list of transforms: 1 + its place in transform_lists_, or 0.
   using TriedKey = std::tuple<Bytes, std::string, std::size_t>;
   // What the highest bound of a budget says of the link (Outcome::link_price).
   struct LinkPrice {
@@ -117,18 +117,21 @@ class Sweep {
   void run_all(std::vector<Job>& jobs, const Wanted& wanted);
   void take(Job& job);
   std::optional<double> link_price(Bytes budget) const;
-  // Before a plan leaves: its transforms are applied anew, once for each plan. InternalError.
-  void check_afresh(const Frontier::Entry& entry) const;
+  // Before a plan leaves: it is verified for the original graph, with its transforms applied anew,
+  // once for each plan. Solves have verified plans without transforms for the allowed graph, so that
+  // these are verified again only if it is another one. InternalError.
+  void verify_on_original(const Frontier::Entry& entry) const;
 
   const solve::SolverTable& solvers_;
+  const Graph& original_graph_;
   AllowedGraph allowed_;
-  const Graph& graph_;  // of allowed_
+  const Graph& graph_;  // of allowed_: all solves are on this one
   Terms terms_;
   SweepSettings settings_;
   std::shared_ptr<TransformCache> transform_cache_ = std::make_shared<TransformCache>(graph_);
   Limits limits_;
   Frontier known_;
-  mutable std::set<std::shared_ptr<const Plan>> checked_;  // afresh
+  mutable std::set<std::shared_ptr<const Plan>> verified_;  // for the original graph
   std::string improving_, proving_;
   bool open_ = false;  // transforms are looked for: proofs about one graph are none about others
   std::vector<Transform> faster_;
@@ -137,7 +140,7 @@ class Sweep {
   std::map<TriedKey, Tried> tried_;
   std::vector<PortfolioPart> failed_;  // of all solves
   std::map<Bytes, LinkPrice> link_prices_;
-  std::vector<std::vector<Transform>> said_;  // by the tasks so far
+  std::vector<std::vector<Transform>> transform_lists_;  // of the tasks so far
   std::uint64_t solves_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // Ops and tensors are renumbered into the transformed graph, and plans back.
 #include "lowtide/driver/transform_reduction.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,39 +11,42 @@ namespace lowtide::driver {
 
 namespace {
 
-std::shared_ptr<const Applied> allowed(const Problem& asked) {
-  for (const Transform& transform : asked.transforms)
-    if (const std::string kind(kind_of(transform)); !has_technique(asked.techniques, kind))
+std::shared_ptr<const Applied> apply_allowed(const Problem& problem) {
+  for (const Transform& transform : problem.transforms)
+    if (const std::string kind(kind_of(transform)); !has_technique(problem.techniques, kind))
       throw InputError("techniques", "\"" + kind + "\" is not among them, but a transform is one");
-  return apply_cached(asked, asked.transforms);
+  return apply_cached(problem, problem.transforms);
 }
 
 }  // namespace
 
-TransformReduction::TransformReduction(const Problem& asked)
-    : asked_(asked), applied_(allowed(asked)), problem_(on_transformed(applied_->now, asked)) {}
+TransformReduction::TransformReduction(const Problem& original)
+    : original_(original),
+      applied_(apply_allowed(original)),
+      problem_(on_transformed(applied_->now, original)) {}
 
-std::vector<Plan> TransformReduction::starts_for(const std::vector<Plan>& starts) const {
-  std::vector<Plan> found;
-  for (const Plan& start : starts)
-    if (start.transforms == asked_.transforms)
-      found.push_back(on_transformed(applied_->now, start));
-  return found;
+std::vector<Plan> TransformReduction::starts(std::vector<Plan> plans) const {
+  std::erase_if(plans,
+                [&](const Plan& plan) { return plan.transforms != original_.transforms; });
+  for (Plan& plan : plans) plan = on_transformed(applied_->now, plan);
+  return plans;
 }
 
-solve::Watcher TransformReduction::told_to(solve::Watcher watcher) const {
+solve::Watcher TransformReduction::translate(solve::Watcher watcher) {
   if (!watcher) return {};
-  return [this, watcher = std::move(watcher)](const solve::Progress& now) {
-    if (now.plan == nullptr) return watcher(now);
-    const Plan plan = on_original(applied_->now, asked_.transforms, *now.plan);
-    solve::Progress told = now;
-    told.plan = &plan;
-    watcher(told);
+  return [this, watcher = std::move(watcher)](const solve::Progress& reduced) {
+    if (reduced.plan == nullptr) return watcher(reduced);
+    const Plan plan = on_original(applied_->now, original_.transforms, *reduced.plan);
+    solve::Progress progress = reduced;
+    progress.plan = &plan;
+    watcher(progress);
   };
 }
 
-void TransformReduction::bring_back(std::optional<Plan>& plan) const {
-  if (plan) plan = on_original(applied_->now, asked_.transforms, *plan);
+void TransformReduction::bring_back(Answer& answer) const {
+  for (std::optional<Plan>* plan :
+       {&answer.outcome.plan, &answer.repair_start, &answer.smallest})
+    if (*plan) *plan = on_original(applied_->now, original_.transforms, **plan);
 }
 
 }  // namespace lowtide::driver

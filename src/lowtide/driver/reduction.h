@@ -1,0 +1,38 @@
+// A reduction makes a simpler problem of a problem, and answers to the original of answers to the
+// simpler one. So a solver handles one kind of problem, and whatever else may be asked is reduced
+// to it: as presolve and postsolve of a MIP solver.
+#pragma once
+
+#include <vector>
+
+#include "lowtide/driver/request.h"
+#include "lowtide/plan/problem.h"
+#include "lowtide/solve/interface/context.h"
+
+namespace lowtide::driver {
+
+// One reduction is of one solve. The original problem must outlive it.
+class Reduction {
+ public:
+  Reduction() = default;
+  Reduction(const Reduction&) = delete;
+  Reduction& operator=(const Reduction&) = delete;
+  virtual ~Reduction() = default;
+
+  // The reduced problem, which lives as long as this object.
+  virtual const Problem& problem() const = 0;
+
+  // Turns start plans for the original problem into start plans for the reduced one, in the same
+  // order. Leaves out those that no plan for the reduced problem corresponds to.
+  virtual std::vector<Plan> starts(std::vector<Plan> plans) const { return plans; }
+
+  // Returns a watcher for the solve of the reduced problem. It calls `watcher`, unless that is
+  // empty, with the same progress in terms of the original problem. Called once; the watcher must
+  // not outlive this object.
+  virtual solve::Watcher translate(solve::Watcher watcher) { return watcher; }
+
+  // Turns an answer to the reduced problem into an answer to the original one.
+  virtual void bring_back(Answer& /*answer*/) const {}
+};
+
+}  // namespace lowtide::driver

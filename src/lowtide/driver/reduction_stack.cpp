@@ -1,0 +1,35 @@
+#include "lowtide/driver/reduction_stack.h"
+
+#include <ranges>
+
+#include "lowtide/driver/allowed_graph.h"
+#include "lowtide/driver/live_limits.h"
+#include "lowtide/driver/transform_reduction.h"
+
+namespace lowtide::driver {
+
+std::vector<Plan> ReductionStack::starts(std::vector<Plan> plans) const {
+  for (const auto& reduction : stack_) plans = reduction->starts(std::move(plans));
+  return plans;
+}
+
+solve::Watcher ReductionStack::translate(solve::Watcher watcher) const {
+  for (const auto& reduction : stack_) watcher = reduction->translate(std::move(watcher));
+  return watcher;
+}
+
+void ReductionStack::bring_back(Answer& answer) const {
+  for (const auto& reduction : stack_ | std::views::reverse) reduction->bring_back(answer);
+}
+
+ReductionStack reductions_for(const Problem& original) {
+  ReductionStack stack(original);
+  if (!original.transforms.empty())
+    stack.push(std::make_unique<TransformReduction>(stack.problem()));
+  stack.push(std::make_unique<AllowedGraph>(stack.problem()));
+  if (!original.live_limits.empty())
+    stack.push(std::make_unique<LiveLimitReduction>(stack.problem()));
+  return stack;
+}
+
+}  // namespace lowtide::driver

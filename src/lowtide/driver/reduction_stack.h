@@ -1,0 +1,38 @@
+// Several reductions, one after the other. Private to the room.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lowtide/driver/reduction.h"
+
+namespace lowtide::driver {
+
+// Each reduction is of the problem that the one below it makes. Starts and watchers go up through
+// the stack, the answer comes back down. The original problem must outlive the stack.
+class ReductionStack {
+ public:
+  explicit ReductionStack(const Problem& original) : original_(original) {}
+
+  void push(std::unique_ptr<Reduction> reduction) { stack_.push_back(std::move(reduction)); }
+
+  // The problem that the solver gets: that of the last reduction, or the original one.
+  const Problem& problem() const { return stack_.empty() ? original_ : stack_.back()->problem(); }
+  bool is_graph_reduced() const { return &problem().graph != &original_.graph; }
+
+  std::vector<Plan> starts(std::vector<Plan> plans) const;
+  solve::Watcher translate(solve::Watcher watcher) const;
+  void bring_back(Answer& answer) const;
+
+ private:
+  const Problem& original_;
+  std::vector<std::unique_ptr<Reduction>> stack_;
+};
+
+// All reductions that the problem needs: its transforms are applied, then its graph loses what its
+// techniques do not allow, then the limits of single ops become workspaces. Throws as the
+// constructors of the reductions do.
+ReductionStack reductions_for(const Problem& original);
+
+}  // namespace lowtide::driver
