@@ -48,13 +48,13 @@ TEST_CASE("live limits: a plan keeps budget and limits exactly if it keeps the o
     const Graph graph = small_graph(random, 3 + random.below(12));
     Problem problem = limited(random, graph);
     if (random.chance(0.1)) problem.budget = Bytes::max();
-    const driver::WithoutLimits without(problem);
-    CHECK(without.problem().live_limits.empty());
-    CHECK(without.problem().graph.total_time() == graph.total_time());
+    const driver::LiveLimitReduction reduction(problem);
+    CHECK(reduction.problem().live_limits.empty());
+    CHECK(reduction.problem().graph.total_time() == graph.total_time());
     for (int k = 0; k < 10; ++k) {
       const Plan plan = random_plan(random, graph, {.order = problem.order, .transfers = false});
       const Verdict verdict = verify(problem, plan);
-      CHECK(verdict.ok == verify(without.problem(), plan).ok);
+      CHECK(verdict.ok == verify(reduction.problem(), plan).ok);
       (verdict.ok ? kept : refused) += 1;
     }
   }
@@ -91,8 +91,8 @@ TEST_CASE("live limits: what is answered agrees with brute force") {
     Random random(static_cast<std::uint64_t>(i) + 1000);
     const Graph graph = small_graph(random, 3 + random.below(4));
     const Problem problem = limited(random, graph);
-    const driver::WithoutLimits without(problem);
-    const Problem& plain = without.problem();
+    const driver::LiveLimitReduction reduction(problem);
+    const Problem& plain = reduction.problem();
     const auto best = oracle::fastest(plain.graph, plain.order, plain.budget);
     const auto freer = oracle::fastest(graph, problem.order, problem.budget);
     tighter += freer.has_value() && (!best || best->duration > freer->duration) ? 1 : 0;
@@ -173,9 +173,9 @@ TEST_CASE("live limits: the smallest of one op holds, and a limit beyond the bud
       .budget = Bytes(20),
       .live_limits = {
           {OpId(1), Bytes(12)}, {OpId(1), Bytes(9)}, {OpId(1), Bytes(15)}, {OpId(2), Bytes(21)}}};
-  const driver::WithoutLimits without(problem);
-  CHECK(without.problem().graph.workspace(OpId(1)) == Bytes(11));
-  CHECK(without.problem().graph.workspace(OpId(2)) == Bytes(0));
+  const driver::LiveLimitReduction reduction(problem);
+  CHECK(reduction.problem().graph.workspace(OpId(1)) == Bytes(11));
+  CHECK(reduction.problem().graph.workspace(OpId(2)) == Bytes(0));
 }
 
 TEST_CASE("live limits: those that cannot be meant are refused by their place") {

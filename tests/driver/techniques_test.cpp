@@ -39,14 +39,14 @@ TEST_CASE("techniques: plans use what is allowed, and answers agree with brute f
         CAPTURE(recompute);
         CAPTURE(in_place);
         const Techniques techniques{.recompute = recompute, .in_place = in_place};
-        const driver::AllowedGraph allowed(graph, techniques);
         const Order order = random.chance(0.5) ? Order::free : Order::given;
         const Problem problem{
             .graph = graph,
             .budget = oracle::smallest_peak(graph, order) + Bytes(random.below(8)),
             .order = order,
             .techniques = techniques};
-        const auto best = oracle::fastest(allowed.graph(), order, problem.budget);
+        const driver::AllowedGraph allowed(problem);
+        const auto best = oracle::fastest(allowed.problem().graph, order, problem.budget);
         const Outcome outcome = answer(problem);
         if (outcome.plan) CHECK(verify(problem, *outcome.plan).ok);
         without_plan += best ? 0 : 1;
