@@ -135,5 +135,30 @@ TEST_CASE("techniques: a curve over a link brings what begins on the host") {
   CHECK_THROWS_AS(driver::curve(driver::all_solvers(), graph, request), InputError);
 }
 
+TEST_CASE("techniques: what a curve plans without some holds for the original graph") {
+  int plans = 0;
+  for (int i = 0; i < samples(10); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i) + 1300);
+    const Graph graph = random_graph(random, {.ops = 12});
+    driver::CurveRequest request;
+    request.from = Bytes(own_peak(graph).count() / 2);
+    request.to = own_peak(graph);
+    request.points = 3;
+    request.terms.techniques = {.recompute = i % 2 == 0, .in_place = i % 2 != 0};
+    request.settings.limits.work = kWork;
+    const Tradeoff curve = driver::curve(driver::all_solvers(), graph, request);
+    for (const TradeoffPoint& point : curve.points) {
+      if (!point.outcome.plan) continue;
+      const Verdict verdict =
+          verify(problem_on(graph, point.budget, request.terms), *point.outcome.plan);
+      CHECK(verdict.ok);
+      CHECK(verdict.cost == point.outcome.cost);
+      ++plans;
+    }
+  }
+  CHECK(plans > samples(5));
+}
+
 }  // namespace
 }  // namespace lowtide

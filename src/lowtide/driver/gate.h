@@ -1,5 +1,5 @@
-// The gate: what a solver claims is checked, and its plan verified, before anyone sees them. Private
-// to the room.
+// The gate: what a solver claims is checked, and its plan verified, before anyone sees them.
+// Private to the room.
 #pragma once
 
 #include <string>

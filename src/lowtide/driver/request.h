@@ -34,8 +34,8 @@ struct Answer {
       support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
   Outcome outcome;
   std::int64_t work = 0;  // done, of what the limits count
-  // How many plans the driver has verified: each once for the graph that its solver planned, and the
-  // answer's for the problem's own graph if that is another one.
+  // How many plans the driver has verified: one of each run on a reduced graph, for that graph, and
+  // the plan of this answer for the problem's own graph.
   int verifications = 0;
   // Of use to solves for other budgets, not verified; see Context. `smallest` only if it is smaller
   // than the outcome's plan.

@@ -365,8 +365,7 @@ void Sweep::verify_on_original(const Frontier::Entry& entry) const {
   const bool is_allowed_graph = &graph_ == &original_graph_;
   if ((entry.plan->transforms.empty() && is_allowed_graph) || verified_.contains(entry.plan))
     return;
-  const Verdict verdict =
-      verify(problem_on(original_graph_, entry.cost.peak, terms_), *entry.plan);
+  const Verdict verdict = verify(problem_on(original_graph_, entry.cost.peak, terms_), *entry.plan);
   if (!verdict.ok || verdict.cost != entry.cost)
     throw InternalError("solver " + entry.found_by + ": its plan does not verify" +
                         (verdict.ok ? "" : ": " + verdict.violation->reason));

@@ -118,8 +118,8 @@ class Sweep {
   void take(Job& job);
   std::optional<double> link_price(Bytes budget) const;
   // Before a plan leaves: it is verified for the original graph, with its transforms applied anew,
-  // once for each plan. Solves have verified plans without transforms for the allowed graph, so that
-  // these are verified again only if it is another one. InternalError.
+  // once for each plan. Solves have verified plans without transforms for the allowed graph, so
+  // that these are verified again only if it is another one. InternalError.
   void verify_on_original(const Frontier::Entry& entry) const;
 
   const solve::SolverTable& solvers_;

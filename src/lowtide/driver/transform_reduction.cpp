@@ -26,8 +26,7 @@ TransformReduction::TransformReduction(const Problem& original)
       problem_(on_transformed(applied_->now, original)) {}
 
 std::vector<Plan> TransformReduction::starts(std::vector<Plan> plans) const {
-  std::erase_if(plans,
-                [&](const Plan& plan) { return plan.transforms != original_.transforms; });
+  std::erase_if(plans, [&](const Plan& plan) { return plan.transforms != original_.transforms; });
   for (Plan& plan : plans) plan = on_transformed(applied_->now, plan);
   return plans;
 }
@@ -44,8 +43,7 @@ solve::Watcher TransformReduction::translate(solve::Watcher watcher) {
 }
 
 void TransformReduction::bring_back(Answer& answer) const {
-  for (std::optional<Plan>* plan :
-       {&answer.outcome.plan, &answer.repair_start, &answer.smallest})
+  for (std::optional<Plan>* plan : {&answer.outcome.plan, &answer.repair_start, &answer.smallest})
     if (*plan) *plan = on_original(applied_->now, original_.transforms, **plan);
 }
 
