@@ -1,6 +1,6 @@
-// The first round is a fixed and small amount of work for each op; later rounds double what they
-// grant, so that whatever pays off gets a share of the work, and a later call with more of it gets
-// to everything that this one did.
+// The first round grants a small, fixed amount of work per op. Later rounds double the grants, so
+// that every relaxation that pays gets a share of the work, and a later call with more work gets
+// at least as far as this one.
 #include "lowtide/solve/bounds/prover.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which relaxation gets how much of the work. Private to the solver.
+// Distributes the work among the relaxations. Private to the solver.
 #pragma once
 
 #include <cstdint>

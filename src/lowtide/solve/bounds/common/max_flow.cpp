@@ -1,17 +1,17 @@
-// Problem: the same network has to be cut for one set of prices after another.
+// Problem: cut the same network for a sequence of increasing prices.
 //
 // Idea: push-relabel, first phase only (a maximum preflow gives the minimum cut), active nodes by
-// highest label, with gap and global relabelling. When capacities grow the preflow of the run
-// before remains one, so a run continues from it: labels are computed afresh from the residual
-// network and only what can still reach the sink moves.
+// highest label, with gap and global relabelling. When capacities grow, the preflow of the last
+// run stays valid, so a run continues from it: labels are recomputed from the residual network,
+// and only excess that can still reach the sink moves.
 //
-// Source: A. Goldberg and R. Tarjan, A new approach to the maximum-flow problem, JACM 1988;
-// B. Cherkassky and A. Goldberg, On implementing the push-relabel method, Algorithmica 1997.
+// Source: A. Goldberg and R. Tarjan, A new approach to the maximum-flow problem, JACM 1988; B.
+// Cherkassky and A. Goldberg, On implementing the push-relabel method, Algorithmica 1997.
 //
-// Invariant: heights are at most the distance to the sink (1 for a node with drain left); a node of
-// height node_count() or more cannot reach it.
+// Invariant: heights are at most the distance to the sink (1 for a node with drain left); a node
+// of height node_count() or more cannot reach it.
 //
-// Loses: on long thin networks, where every unit of flow crosses many nodes.
+// Loses: on long thin networks, in which every unit of flow crosses many nodes.
 #include "lowtide/solve/bounds/common/max_flow.h"
 
 #include <algorithm>

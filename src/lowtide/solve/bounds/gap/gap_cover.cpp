@@ -1,25 +1,26 @@
-// Problem: over the budget at many steps at once; which tensors have to go, and what does it cost?
+// Problem: many steps exceed the budget at once. Which tensors must be evicted, at what cost?
 //
-// Idea: a tensor that is not live at some step between two uses of it has to be made again between
-// these uses, and of one tensor the gaps between uses lie apart in time. So each gap dropped costs
-// its own run of the op, and at each step the gaps dropped must cover what is over the budget: a
-// covering program. Prices on the bytes of each step instead of the rows leave a sum over gaps.
-//   Ops of several outputs: one run brings them all back, but hits at most one gap of each output,
-// so a gap pays a share of the time and the shares of an op's outputs sum to at most the whole.
-//   Dead producers: an op v = f(u) whose input u nothing else can read again needs u, so while v
-// is away u is there, or away too and then made again as well. If u is no smaller than all that f
-// makes, having it there instead of v gains nothing at that step, so a gap of v that is worth
-// dropping costs both runs. This holds along chains. The producer of u must have no other output
-// that anything reads, or its run would be paid twice.
+// Idea: a tensor that is not live at some step between two of its uses must be recomputed between
+// these uses, and the retention gaps of one tensor are disjoint. So each evicted gap costs a
+// separate run of the op, and at each step the evicted gaps must cover the excess: a covering
+// program. Relaxing its rows with prices on the bytes of each step leaves a sum over gaps.
+//   Ops with several outputs: one run restores all of them, but hits at most one gap of each
+// output. So a gap pays a share of the time, and the shares of an op's outputs sum to at most the
+// whole.
+//   Dead producers: an op v = f(u), whose input u no other op can read again, needs u. So while v
+// is evicted, u is live, or evicted and recomputed as well. If u is at least as large as all
+// outputs of f, holding u instead of v gains nothing at that step, so a gap of v that is worth
+// evicting costs both runs. This holds along chains. The producer of u must have no other output
+// with a reader, or its run would be charged twice.
 //
-// Source: the gaps are Moccasin's retention intervals (Bartan et al., ICML 2023); subgradients with
-// Polyak's step.
+// Source: the gaps are Moccasin's retention intervals (Bartan et al., ICML 2023); subgradients
+// with Polyak's step.
 //
-// Invariant: prices are proposed by floating point; `certified` evaluates the best of them in
-// integers, rounded so that it is never above the Lagrangian.
+// Invariant: prices are proposed in floating point. `certified` evaluates the best of them in
+// integers, rounded so that the result is at most the Lagrangian.
 //
-// Loses: against the cut of one cut point wherever chains of ops have to run again and not all
-// conditions of the charge hold. Sees many cut points at once, which a cut does not.
+// Loses: to the bound of one cut point, if chains of ops must be recomputed and the conditions
+// above do not hold. It covers many steps at once, which a cut does not.
 #include "lowtide/solve/bounds/gap/gap_cover.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The covering bound: every gap between two uses of a tensor can be dropped, for the time of making
-// it again. Order given. Private to the solver; see gap_cover.cpp.
+// The covering bound: every retention gap may be evicted, at the cost of a recomputation. Given
+// order. Private to the solver; see gap_cover.cpp.
 #pragma once
 
 #include <cstddef>

@@ -1,15 +1,15 @@
-// Problem: copies that every plan makes: each tensor at home on the host that some op reads comes
-// at least once, and what an op changes of it goes back.
+// Problem: every plan copies each tensor at home on the host that some op reads at least once to
+// the device, and each tensor that an op changes back.
 //
-// Idea: each lane does one copy after the other. A copy in comes before all that runs behind the
-// tensor's readers, so of any set of such copies the last is followed by at least the least of
-// these tails; a copy out comes after all that runs before the op that changes the tensor. The
-// worst set is found by sorting: Jackson's rule for one machine with release times (tails).
+// Idea: each lane makes one copy after the other. A copy to the device precedes all ops that
+// follow the tensor's readers. So of any set of such copies the last is followed by at least the
+// smallest of these tails. A copy back follows all ops before the one that changes the tensor.
+// Sorting finds the worst set: Jackson's rule for one machine with release times (tails).
 //
-// Invariant: what runs before and behind an op is counted once, by first computations alone, so it
-// holds whatever is computed again.
+// Invariant: ops before and after are counted once, by first computations only, so the bound holds
+// for any recomputation.
 //
-// Loses: where memory makes plans fetch a tensor several times; that is the cuts' to see.
+// Loses: if memory forces plans to fetch a tensor several times; the cuts cover that.
 #include "lowtide/solve/bounds/home/home_bound.h"
 
 #include <algorithm>

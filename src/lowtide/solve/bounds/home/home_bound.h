@@ -1,5 +1,5 @@
-// How long it takes at least to bring what is at home on the host, and to take back what ops change
-// of it.
+// A lower bound on the time of the copies of tensors at home on the host: fetching them, and
+// copying changed ones back.
 #pragma once
 
 #include "lowtide/plan/problem.h"

@@ -1,16 +1,17 @@
-// Problem: at several stages more is kept than there is room for; what do runs cost at least?
+// Problem: several stages keep more bytes than there is room. How much recomputation does that
+// need?
 //
-// Idea: a price on the bytes kept at each stage in place of the room leaves one minimum cut over
-// all stages (stage_model.h). Decisions of a branch and bound are drains and supplies that no cut
-// pays for. What the flow leaves over tells what it costs at least to go against the cut.
+// Idea: a price on the bytes kept at each stage replaces the limit, which leaves one minimum cut
+// over all stages (stage_model.h). Decisions of the branch and bound are drains and supplies that
+// no cut pays for. Residual capacities give a lower bound on the cost of deciding against the cut.
 //
 // Source: Lagrangian relaxation of the knapsack rows of a closure problem; J.-C. Picard, Maximal
 // closure of a graph, Management Science 1976.
 //
-// Invariant: prices are rounded down and the price of the room is rounded up, all in integers, so
-// every value is a bound, whatever proposed the multipliers.
+// Invariant: prices are rounded down and the price of the room is rounded up, all in integers. So
+// every value is a bound, for any multipliers.
 //
-// Loses: like all that makes runs in part; stage_branch.h closes that.
+// Loses: like every relaxation with fractional runs; stage_branch.h closes that gap.
 #include "lowtide/solve/bounds/stage/stage_bound.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What multipliers on the room of several stages prove, with some runs decided. Private to the
-// solver; see stage_bound.cpp.
+// The bound that multipliers on the room of several stages prove, with some runs decided. Private
+// to the solver; see stage_bound.cpp.
 #pragma once
 
 #include <algorithm>

@@ -1,23 +1,23 @@
-// Problem: the multipliers of the stages prove what a plan needs that makes runs in part; the truth
-// lies above.
+// Problem: the multipliers of the stages prove a bound for fractional runs; the optimum is higher.
 //
-// Idea: depth first, on whether an op runs in a cell, in rounds. A round asks whether the model's
-// optimum lies below an aim a little above what is proven. The aim is what makes it cheap: at
-// every cut, whatever cell would take the bound to the aim if it went against the cut is decided as
-// in the cut, and what is decided at the root leaves the network. When all nodes of a round are
-// closed the aim is proven and the next round asks for more. Once all cells are decided nothing
-// connects the stages, and one cut tells whether what they keep fits. It begins with few stages; a
-// choice of runs that fits there is tried on all, and the stage that it violates most joins in.
+// Idea: depth-first branch and bound on whether an op runs in a cell, in rounds. A round tests
+// whether the model's optimum is below a target slightly above the proven bound. The target makes
+// it cheap: at every cut, a cell is fixed as in the cut if deciding it otherwise would raise the
+// bound to the target (reduced-cost fixing). Cells fixed at the root leave the network. When all
+// nodes of a round are closed, the target is proven and the next round raises it. When all cells
+// are decided the stages are independent, and one cut tests whether the kept tensors fit. It
+// starts with few stages; a choice of runs that fits there is tested at all, and the most violated
+// stage is added.
 //
 // Source: A. Land and A. Doig, Econometrica 1960; M. Held and R. Karp, The traveling-salesman
-// problem and minimum spanning trees: part II, Mathematical Programming 1971 (ascent in the nodes);
-// fixing by reduced costs.
+// problem and minimum spanning trees: part II, Mathematical Programming 1971 (ascent in the
+// nodes); fixing by reduced costs.
 //
-// Invariant: within a round every plan that takes less than the aim obeys the decisions of a node
-// that is still to be visited, or of the node at hand.
+// Invariant: within a round every plan below the target obeys the decisions of the current node,
+// or of a node that is still to be visited.
 //
-// Loses: where hundreds of cells of like worth are left open near the optimum; then a round takes
-// longer than there is time, and nothing comes of it.
+// Loses: if hundreds of cells of similar value remain open near the optimum. A round then takes
+// longer than the time left, and proves nothing.
 #include "lowtide/solve/bounds/stage/stage_branch.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Branch and bound on the runs that several stages need. Order given. Private to the solver; see
+// Branch and bound over the runs that several stages need. Given order. Private to the solver; see
 // stage_branch.cpp.
 #pragma once
 

@@ -1,18 +1,18 @@
-// Problem: write down, as a network, what several cut points keep and what runs again for it.
+// Problem: model the tensors kept at several cut points, and the runs that this requires, as a
+// network.
 //
-// Idea: at a stage (the first computation of one op) a tensor that is wanted later lies between two
-// of its uses. If it is not live there its op runs again after the stage and before the second of
-// these uses: it takes a turn. Whatever that run reads is live at the stage, or is wanted later
-// and takes a turn of its own, or is dead: then it is live all the same, at the expense of the
-// room, or takes a turn, before the run that reads it. The pieces of the plan in which the turns of
-// an op have to come are joined where they overlap; what is left are cells that lie apart, and a
-// run in one is none in another.
+// Idea: at a stage (the first computation of one op) a tensor with later uses is between two of
+// its uses. If it is not live there, its op runs again after the stage and before the second of
+// these uses. Each input of that run is live at the stage; or has later uses and an own run if it
+// is not live; or is dead: then it takes room at the stage, or is recomputed before the run that
+// reads it. Overlapping intervals in which an op must run again are merged. The resulting cells
+// are disjoint, so a run in one cell does not count for another.
 //
-// Invariant: of every plan, the turns that it takes obey all that the network asks, what is live
-// at each stage is no less than what the network says, and the cells with a turn cost no more than
-// what the plan runs again.
+// Invariant: the runs of every plan satisfy the constraints of the network. At each stage the plan
+// holds at least the tensors of the network, and the cells with a run cost at most the plan's
+// recomputations.
 //
-// Loses: one run is enough for a whole cell, however often the tensor goes within it.
+// Loses: one run suffices for a whole cell, even if the tensor is evicted several times within it.
 #include "lowtide/solve/bounds/stage/stage_model.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What several cut points keep and which runs serve them, as one network. Order given. Private to
-// the solver; see stage_model.cpp.
+// The tensors kept at several cut points (stages), and the runs that serve them, as one network.
+// Given order. Private to the solver; see stage_model.cpp.
 #pragma once
 
 #include <cstddef>

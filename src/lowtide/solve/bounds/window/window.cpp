@@ -1,4 +1,4 @@
-// Each network grows backwards from what is read inside its window, the last windows first.
+// Each network is built backwards from the tensors read inside its window, the last windows first.
 #include "lowtide/solve/bounds/window/window.h"
 
 namespace lowtide::solve::bounds {

@@ -1,5 +1,5 @@
-// What must be live or made again between two moments, as a network. Private to the solver; see
-// window_bound.cpp.
+// The tensors that must be live or recomputed between two cut points, as a flow network. Private
+// to the solver; see window_bound.cpp.
 #pragma once
 
 #include <cstddef>

@@ -1,26 +1,26 @@
-// Problem: one moment does not see what another one, far from it, forces to run again; but a run
-// may serve both, so their bounds do not simply add up.
+// Problem: the bound of one cut point does not see recomputation that a distant one forces. But
+// one run may serve both, so their bounds cannot be added.
 //
-// Idea: some moments that follow one another in every plan cut it into intervals. Variables: a
-// tensor is live at a moment, an op runs again in an interval. For a window between two moments,
-// what is needed inside it, or live at its end, was live at its beginning or is made again inside.
-// With multipliers on the budget of each moment, on what is carried from window to window, and on
-// the time of an op among the windows that share it, each window is a minimum cut of its own.
-// Windows: each interval, from each moment to the end, and, of few moments, between any two. The
-// primal-dual hybrid gradient method on the linear relaxation proposes the multipliers. With a free
-// order only what is sure to come inside a window needs anything there, and a run costs nothing
-// where it may be the op's first.
+// Idea: cut points that follow one another in every plan divide it into intervals. Variables: a
+// tensor is live at a cut point; an op runs again in an interval. In a window between two cut
+// points, a tensor that is needed inside, or live at its end, was live at its beginning or is
+// recomputed inside. With multipliers on the budget of each cut point, on tensors passed from
+// window to window, and on the shares of an op's time among its windows, each window is a separate
+// minimum cut. Windows: each interval, from each cut point to the end, and, for few cut points,
+// between any two. The primal-dual hybrid gradient method on the linear relaxation proposes the
+// multipliers. With a free order only ops that certainly run inside a window need tensors there,
+// and a run is free if it may be the op's first.
 //
 // Source: A. Chambolle and T. Pock, J. Math. Imaging Vis. 2011; D. Applegate et al., Practical
-// large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021. The free order is
-// ours.
+// large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021. The free order
+// is ours.
 //
-// Invariant: `certify` (window_certify.cpp) first turns the proposal into integers that obey the
-// dual's rows (prices of holding a tensor at a moment sum to no more than the budget's price and
-// what carrying pays for; shares of an op's time sum to no more than the time, in every interval),
-// then adds up cuts. So whatever was proposed, the value is a bound.
+// Invariant: `certify` (window_certify.cpp) first rounds the proposal to integers that satisfy the
+// rows of the dual: the prices of holding a tensor at a cut point sum to at most the budget's
+// price plus the reward for passing it on, and the shares of an op's time sum to at most the time
+// in every interval. Then it adds up cuts. So the value is a bound for every proposal.
 //
-// Loses: slow to converge, and where one moment decides it only repeats what its cut has proven.
+// Loses: it converges slowly, and if one cut point decides it only repeats that bound.
 #include "lowtide/solve/bounds/window/window_bound.h"
 
 #include <algorithm>

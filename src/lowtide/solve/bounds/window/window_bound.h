@@ -1,5 +1,5 @@
-// A bound from several moments at once. Private to the solver; see window_bound.cpp for how
-// multipliers are found, and window_certify.cpp for what they prove.
+// A bound over several cut points at once. Private to the solver. window_bound.cpp finds
+// multipliers, window_certify.cpp computes the bound that they prove.
 #pragma once
 
 #include <cstddef>

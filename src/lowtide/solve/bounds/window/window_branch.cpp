@@ -1,18 +1,18 @@
-// Problem: windows may hold a tensor in part, and with a few large tensors that is most of what
-// they do not see.
+// Problem: windows may hold a fraction of a tensor. With a few large tensors this is most of the
+// gap.
 //
-// Idea: of all that is held in part at one of the moments take the most bytes; in every plan that
-// tensor is either live there or it is not. Either way the multipliers are sought again, from those
-// of the node before. Best first, so that the bound is that of the node to be handled next.
+// Idea: branch on the largest tensor that is held in part at one of the cut points: in every plan
+// it is either live there or not. In both branches the multipliers are optimized again, starting
+// from the parent's. Best-first, so the bound is that of the next node.
 //
 // Source: A. Land and A. Doig, An automatic method of solving discrete programming problems,
-// Econometrica 1960; multipliers carried on from node to node: M. Held and R. Karp, 1971.
+// Econometrica 1960; multipliers passed on from node to node: M. Held and R. Karp, 1971.
 //
-// Invariant: every plan obeys the decisions of an open node, or of one that was closed with at
-// least `closed_`, or does not keep the budget.
+// Invariant: every plan obeys the decisions of an open node, or of a node closed with at least
+// `closed_`, or exceeds the budget.
 //
-// Loses: a node costs a hundred times what it does with a single moment, so where many small
-// tensors are left the bound hardly rises.
+// Loses: a node costs a hundred times as much as with one cut point. If many small tensors remain,
+// the bound hardly rises.
 #include "lowtide/solve/bounds/window/window_branch.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Branching on what is live at a few moments. Private to the solver; see window_branch.cpp.
+// Branch and bound over the tensors live at a few cut points. Private to the solver; see
+// window_branch.cpp.
 #pragma once
 
 #include <cstddef>

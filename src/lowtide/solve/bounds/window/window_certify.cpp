@@ -1,5 +1,5 @@
-// What multipliers prove, whatever they are: they are rounded to integers that obey the rows of the
-// dual, then cuts are added up.
+// Computes the bound that any multipliers prove: rounds them to integers that satisfy the rows of
+// the dual, then adds up cuts.
 #include <algorithm>
 #include <cmath>
 #include <utility>

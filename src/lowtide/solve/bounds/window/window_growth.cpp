@@ -1,20 +1,20 @@
-// Problem: of the steps over the budget, which few moments prove most together? More of them are
-// not better: between moments that lie close there is little to run again, and the windows that
-// span them cost as much as there are moments.
+// Problem: which few steps over the budget, as cut points, prove most together? More are not
+// always better: little runs again between close cut points, and windows cost time for each.
 //
-// Idea: cutting planes. The best single moment first. The windows' solution says what is kept, and
-// so how many bytes are in use at any other moment; where that is most over the budget the next
-// moment joins in, and moments whose bytes cost nothing leave. First what is in use for sure
-// counts; once that fits everywhere, also what runs again, as if it did so at once.
+// Idea: cutting planes. The first is the best single cut point. The windows' solution gives the
+// kept tensors, and so the bytes in use at any other step. The step with the largest excess
+// becomes the next cut point, and cut points whose price is zero are removed. First only bytes
+// that are certainly in use count; once these fit everywhere, recomputations count too, as if they
+// ran at once.
 //
 // Source: cutting planes for large linear programs (G. Dantzig, R. Fulkerson, S. Johnson, 1954);
 // the windows are ours.
 //
-// Invariant: any set of moments that follow one another in every plan proves a bound; how they are
-// chosen needs no proof.
+// Invariant: any set of cut points that follow one another in every plan proves a bound, so their
+// selection needs no proof.
 //
-// Loses: where hundreds of steps stand just above the budget, as on random layered graphs; there
-// many moments prove more, however they are chosen.
+// Loses: if hundreds of steps slightly exceed the budget, as in random layered graphs. There many
+// cut points prove more, for any selection.
 #include "lowtide/solve/bounds/window/window_growth.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Windows over moments that are chosen one after the other, each where the solution so far is most
-// over the budget. Private to the solver; see window_growth.cpp.
+// Windows over cut points that are selected one by one, each where the relaxed solution most
+// exceeds the budget. Private to the solver; see window_growth.cpp.
 #pragma once
 
 #include <cstdint>

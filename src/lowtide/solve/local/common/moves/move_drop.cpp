@@ -1,10 +1,12 @@
-// Problem: a step is over the budget; which of the tensors that wait there should be made again?
+// Problem: a step exceeds the budget. Which of the tensors that are live but unused there should
+// be recomputed?
 //
-// Idea: draw a few of them, and take the one that gives most relief for what it costs: its own
-// computation, and for each of its inputs the cheaper of holding it until then and making it again.
-// The new computation stands before the next use, or where an input still is there anyway.
+// Idea: sample a few, and take the one with most relief per cost: its own recomputation, plus, for
+// each of its inputs, the cheaper of holding it until then and recomputing it. The recomputation
+// stands before the next use, or at the last use of an input.
 //
-// A proposal that by this estimate costs more than the relief and the temperature allow is refused.
+// A proposal is rejected if its estimated cost exceeds the relief by more than the temperature
+// allows.
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -1,5 +1,6 @@
-// Two changes at once, since each alone would be refused: near a plan that just keeps the budget,
-// every removal passes it and every further computation only costs time.
+// Removes a recomputation and evicts another gap in one move. Each half alone would be rejected:
+// near a plan that just keeps the budget, every removal exceeds it, and every recomputation only
+// costs time.
 #include "lowtide/solve/local/common/moves/moves.h"
 
 namespace lowtide::solve::local {

@@ -1,12 +1,13 @@
-// Problem: the link is full. What takes long to be made again could be swapped instead, if only
-// something else that is swapped were not. Each half alone is refused: the copies of the one hold
-// up all others, and the other loses time for nothing.
+// Problem: the link is full. A tensor with an expensive recomputation could be swapped instead, if
+// another swapped tensor were not. Each half alone is rejected: the additional copies delay all
+// others, and the additional recomputation only costs time.
 //
-// Idea: both at once. Of a few repeated computations the one that takes longest for the copy of
-// what it makes, the taker, is swapped. Of what is swapped now that which is cheapest to make
-// again, or to hold, for its copy gives its place on the link; several do, until there is room.
+// Idea: do both at once. The taker, which is swapped, is the recomputation of a small sample with
+// the longest time relative to the copy of its output. The givers are swapped tensors that are
+// cheapest to recompute, or to hold, relative to their copies. Givers are added until the taker's
+// copy fits.
 //
-// Loses: what is swapped more than once gives nothing, since its copy out stays.
+// Loses: a tensor that is swapped several times gives nothing, since its copy to the host stays.
 #include <algorithm>
 #include <array>
 

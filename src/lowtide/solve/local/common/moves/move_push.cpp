@@ -1,6 +1,6 @@
-// What keeps a computation in its span often could move as well: push takes it along, and what is
-// in its way in turn, up to a few computations in all. Each moves within its own span, last first,
-// so that the order among them stays.
+// A computation often cannot move because of its producers or readers, which could move as well.
+// Push moves them along, up to a few computations. Each moves within its own span, the last first,
+// so that their order stays.
 #include <algorithm>
 
 #include "lowtide/solve/local/common/moves/moves.h"

@@ -1,6 +1,6 @@
-// The opposite of dropping a gap: a computation goes, with the chain that only it needed, and its
-// tensors are held from the computation before. Refused if holding them costs more than the whole
-// could win.
+// The inverse of dropping a gap: removes a recomputation, with the chain that only it needed, and
+// holds its tensors from the computation before. Rejected early if holding them costs more than
+// the removal can gain.
 #include <algorithm>
 
 #include "lowtide/solve/local/common/moves/moves.h"

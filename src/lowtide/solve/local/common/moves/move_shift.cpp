@@ -1,6 +1,5 @@
-// A computation may stand anywhere between the last thing that it needs and the first that needs
-// it; where it stands decides which tensors wait for how long. With a free order the first
-// computations shift too, which is how the order itself is searched.
+// A computation may stand anywhere between its last producer and its first reader. Its place
+// decides lifetimes. With a free order first computations shift too, which searches the order.
 #include <algorithm>
 
 #include "lowtide/solve/local/common/moves/moves.h"

@@ -1,13 +1,13 @@
-// Problem: a tensor that waits may leave for the host. Where is it fetched, and how long is it held
-// until its copy has ended?
+// Problem: a tensor may be swapped over a retention gap. Where is it fetched, and how long is it
+// held until its copy to the host has ended?
 //
-// Idea: the copy back is issued just in time: as late as the idle time of its lane allows, as that
-// was when the lanes were last priced. If the copy out ends later than the tensor's last use before
-// the gap, it is held until then, since a free before would hold up the compute lane. A new copy
-// delays those behind it on its lane: then they, too, are held for longer, and fetches that now are
-// in the way are issued earlier; all as one change.
+// Idea: the copy back is issued just in time: as late as the idle time of its lane allows, by the
+// last pricing of the lanes. If the copy to the host ends after the tensor's last use before the
+// gap, the tensor is held until then, since an earlier free would stall the compute lane. A new
+// copy delays later copies on its lane. So their tensors are held longer too, and fetches that are
+// in the way are issued earlier, all as one move.
 //
-// What the times tell is a guess, and the guess is priced exactly before anything is accepted.
+// These times are estimates; the move is priced exactly before it is accepted.
 #include <algorithm>
 
 #include "lowtide/solve/local/common/moves/moves.h"

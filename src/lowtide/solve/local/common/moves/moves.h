@@ -1,13 +1,13 @@
-// The moves: each changes the state a little, or refuses before it touches it. Whoever calls one
-// decides by the energy whether to commit or to undo.
+// The moves. Each proposes a small change of the state, or rejects it before changing anything. The
+// caller decides by the energy whether to commit or undo.
 //
 // energy = duration + price * (bytes over the budget, summed over the steps)
 //
-// With a machine, a tensor that waits may leave for the host as well as be computed again, and what
-// is said of repeated computations is meant of fetches too.
+// With a machine, a tensor may be swapped over a retention gap as well as recomputed, and
+// statements about recomputations apply to fetches too.
 //
-// `temperature` (ticks) is what a worsening may cost: moves use it to refuse hopeless proposals by
-// an estimate, which costs a tenth of the change itself.
+// `temperature` (ticks): moves use it to reject hopeless proposals by an estimate, which takes a
+// tenth of the time of the change itself.
 #pragma once
 
 #include "lowtide/base/random.h"
@@ -15,28 +15,28 @@
 
 namespace lowtide::solve::local {
 
-// Of two plans that last as long the one with fewer copies is the better start: so much of a copy's
-// time is energy.
+// The share of the copies' time that is added to the energy: of two plans of equal duration the one
+// with fewer copies is preferred.
 inline constexpr double kLinkWeight = 0.005;
-// What a fetch is taken to cost where it is compared with a computation: most of it is hidden.
+// The cost of a fetch compared with a computation, as a share of its time: most of it is hidden.
 inline constexpr double kFetchShare = 0.3;
 
-// Of what is tried to relieve a step, with a machine.
+// With a machine: the share of swaps among the tries to relieve a step.
 inline constexpr double kSwapShare = 0.5;
-// Of the draws of a small tensor (Network::small) one in so many counts.
+// One in this many draws of a small tensor (Network::small) counts.
 inline constexpr std::size_t kSmallEvery = 16;
 
-// What can be left out, to see what it is worth.
+// Switches for ablation; see the options of `search`.
 struct Switches {
   bool remove = true, exchange = true, shift = true, push = true;
-  bool chains = true;     // a repeated computation may take its inputs along
-  bool estimates = true;  // hopeless proposals are refused before they are tried
+  bool chains = true;     // a recomputation may recompute its inputs too
+  bool estimates = true;  // hopeless proposals are rejected by an estimate
   // With a machine.
-  bool recompute = true;  // computations are repeated
-  bool swap = true;       // tensors leave and are fetched; without, those of the start stay as is
-  bool holds = true;      // tensors are held until their copies have ended
-  bool queues = true;     // a swap moves along what its copies stand in the way of
-  bool hand_over = true;  // what is made again takes the place on the link of what is swapped
+  bool recompute = true;  // recomputation
+  bool swap = true;       // swaps; without, the copies of the start plan stay
+  bool holds = true;      // tensors are held until their copies to the host have ended
+  bool queues = true;     // a swap moves copies that it delays
+  bool hand_over = true;  // a recomputed tensor takes the place of a swapped one on the link
 
   bool may_hand_over() const { return hand_over && swap && recompute; }
 };
@@ -48,77 +48,74 @@ class Moves {
   const Network& network;
   State& state;
   Random& random;
-  double price = 1;        // ticks for a byte over the budget during one step
+  double price = 1;        // ticks per byte over the budget in one step
   double temperature = 0;  // ticks
   Switches switches;
   bool shift_first = false;  // the order is free: first computations may move too
   double typical_time;       // mean of the ops, in ticks; positive
 
-  // What a byte must cost for it to pay that a tensor is not held until a use, but made again right
-  // before it, or, with a machine, copied to the host and back; Profile::kNever if that relieves
-  // nothing, or may not be.
+  // The break-even price of evicting a tensor until a use: by recomputation right before it, or,
+  // with a machine, by a swap. Profile::kNever if it gives no relief or is not allowed.
   struct Prices {
     double again, swap;
   };
-  // At least, and with the inputs of what is made again at the price that there is. A tick of a
-  // copy costs `link_price` ticks of the run.
+  // A lower bound of it; and its value with the recomputed op's inputs at the current price. A tick
+  // of a copy costs `link_price` ticks of the plan.
   Prices least_prices(Value value, Item use, double link_price) const;
   Prices prices_of_gap(Value value, Item use, double link_price) const;
-  // Makes it again there.
+  // Inserts that recomputation.
   void drop_before(Value value, Item use);
-  // Has it leave, and fetches it for that use.
+  // Swaps it: offloads it, and fetches it for that use.
   void swap_before(Value value, Item use);
-  // Whether what a repeated computation makes could be held instead, from the one before, with
-  // nothing more over the budget.
+  // Whether the outputs of a recomputation could be held from the computation before, without more
+  // bytes over the budget.
   bool fits_without(Item item) const { return holding_instead(item, 1) <= 0; }
 
-  // Each returns whether it proposed something.
+  // Each returns whether it proposed a change.
 
-  // Frees a tensor that is held across `slot` without being used there, and computes it again
-  // before its next use.
+  // Evicts a tensor that is live but unused at `slot`, and recomputes it before its next use.
   bool drop_gap(Slot slot);
-  // Frees a tensor that is held across `slot`, and fetches it before its next use.
+  // Evicts a tensor that is live but unused at `slot`, and fetches it before its next use.
   bool swap_gap(Slot slot);
   // One of the two, drawn at random.
   bool relieve(Slot slot);
-  // Deletes a repeated computation; its tensors are held from the one before.
+  // Removes a recomputation; its tensors are held from the computation before.
   bool remove_repeat();
-  // Deletes a repeated computation and drops a gap elsewhere, whatever the price in between.
+  // Removes a recomputation and drops a gap elsewhere, as one change.
   bool exchange(bool at_overload);
-  // With a machine: swaps what was made again, and makes again, or holds, what was swapped, so that
-  // there is room on the link.
+  // With a machine: swaps a recomputed tensor, and recomputes, or holds, swapped ones to make room
+  // on the link.
   bool hand_over();
-  // Moves a computation within the span in which no reader changes its server.
+  // Moves a computation within the span in which every reader keeps its producer.
   bool shift(Item item);
-  // The same for a fetch or a hold: to where its copy, or the one that it waits for, suggests.
+  // The same for a fetch or a hold, to the just-in-time place of its copy.
   bool shift_transfer(Item item);
-  // Moves a computation beyond that span, and what stands in its way with it.
+  // Moves a computation beyond that span, together with the computations that block it.
   bool push(Item item);
 
-  // The price at which it costs as much to hold what a repeated computation makes; 0 if it costs
-  // nothing.
+  // The break-even price at which holding the outputs of a recomputation costs as much; 0 if
+  // holding them costs nothing.
   double even_price(Item item) const;
 
-  // A repeated computation drawn at random; kNone if there is none. With a machine, no hold.
+  // A random recomputation (with a machine, or fetch); kNone if there is none.
   Item any_repeat();
-  // The same, or a hold.
+  // A random recomputation, fetch or hold.
   Item any_later();
-  // A step over the budget, drawn at random; not valid if there is none.
+  // A random step over the budget; invalid if there is none.
   Slot any_overload();
 
-  // What several moves are made of (repeat.cpp).
+  // Building blocks of several moves (repeat.cpp).
   struct Allowance {
-    int insertions;       // so many at most
-    double duration;      // stop when the whole would last longer
+    int insertions;       // most insertions
+    double duration;      // stop when the plan would take longer
     int depth;            // chains of inputs up to this length
     bool fetches = true;  // with a machine: inputs may be fetched instead
   };
-  // Computes the op again in front of `before`, and its inputs too where that is cheaper than to
-  // hold them until then.
+  // Recomputes the op before `before`, and those of its inputs that cost more to hold until then.
   void repeat(Node node, Item before, Allowance& allowance, int depth);
-  // Removes a repeated computation, and those that only it needed.
+  // Removes a recomputation, and those that only it needed.
   void remove_chain(Item item);
-  // Whether it may be removed: its readers are served by the one before.
+  // Whether it may be removed, so that the computation before serves its readers.
   bool may_remove(Item item) const;
 
  private:
@@ -136,7 +133,7 @@ class Moves {
   bool may_move(Item item) const;
   bool push_left(Item item, Item before, int& allowance);
   bool push_right(Item item, Item before, int& allowance);
-  // Of a few drawn, the one that to drop, or to swap, costs least for each byte of relief.
+  // Of a few random gaps, the one whose eviction, or swap, costs least per byte of relief.
   template <bool kSwap>
   Gap draw_gap(Slot slot);
   double cost_of_swap(const Gap& gap) const;
@@ -150,10 +147,10 @@ class Moves {
   bool worth_trying(const Gap& gap, Item before, double& limit);
   bool may_stand_before(Node node, Item before) const;
   bool hopeless_removal(Item item) const;
-  // Bytes over the budget, summed, that it would cost to hold what this item makes from the makers
-  // before; no need to be exact beyond `limit`.
+  // The additional bytes over the budget, summed, of holding this item's outputs from the items
+  // before; not exact beyond `limit`.
   double holding_instead(Item item, double limit) const;
-  // After an item was put in: what it makes unread, and what it makes superfluous.
+  // After the insertion of an item: the items that it leaves without readers, or makes superfluous.
   void drop_unread_before(Item item);
   void drop_superfluous_after(Item item);
 

@@ -1,5 +1,5 @@
-// Compound changes: a computation with the chain of inputs that it wants, or without the chain that
-// only it wanted.
+// Compound changes: insert a computation with the chain of inputs that it needs, or remove one
+// with the chain that only it needed.
 #include <algorithm>
 
 #include "lowtide/solve/local/common/moves/moves.h"

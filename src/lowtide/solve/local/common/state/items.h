@@ -1,5 +1,5 @@
-// The items of a sequence and the slots in which they lie: what stands where, which item makes what
-// a reader gets, and who reads it last. See state.h, which changes and prices them.
+// The items of a sequence and their slots: the order of items, the item that serves a reader, and
+// the last reader of an item. state.h changes and prices them.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
-// The loops in which the search spends its time, in the widest vectors that the processor
-// has. Values are whole numbers below 2^53 in doubles: exact, and every vector unit has their
-// maximum, which it lacks for 64-bit integers.
+// The inner loops of the search, in the widest vectors of the processor. Values are integers below
+// 2^53 in doubles: exact, and every vector unit has their maximum, unlike that of 64-bit integers.
 #pragma once
 
 #include <cstddef>
