@@ -97,7 +97,7 @@ class Moves {
   // holding them costs nothing.
   double even_price(Item item) const;
 
-  // A random recomputation (with a machine, or fetch); kNone if there is none.
+  // A random recomputation or, with a machine, fetch; kNone if there is none.
   Item any_repeat();
   // A random recomputation, fetch or hold.
   Item any_later();
