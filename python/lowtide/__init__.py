@@ -1,11 +1,11 @@
-"""Fits the computation of a neural network into the memory there is.
+"""Plans the computation of a neural network within a memory budget.
 
     graph = lowtide.Graph.load("resnet50.graph.json.gz")
     outcome = lowtide.plan(graph, "60%")
     outcome.save("resnet50.plan.json")
 
-Bytes and ticks are int, shares and overheads fractions. Bad input raises `Error`; what a search
-finds is an `Outcome`, never an exception. `lowtide.torch` is loaded when it is first used.
+Bytes and ticks are int, shares and overheads are fractions. Bad input raises `Error`; every result of a
+search is an `Outcome`, never an exception. `lowtide.torch` is loaded at its first use.
 """
 
 from lowtide import _core, _engines

@@ -14,8 +14,8 @@ class CaptureError(Exception):
 class BudgetError(Exception):
     """No plan keeps the budget.
 
-    floor: bytes that no plan can go below (proven), smallest: bytes of the smallest plan found or None.
-    budget: the bytes that are not kept, None where there is no one number.
+    floor: a proven lower bound on the peak, in bytes.  smallest: the smallest peak of a plan found, or None.
+    budget: the budget in bytes, None if there is no single figure.
     """
 
     def __init__(self, message: str, floor: int, smallest: int | None, budget: int | None = None) -> None:

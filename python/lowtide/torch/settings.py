@@ -51,28 +51,27 @@ class OptimizeOptions(StepOptions, total=False):
 
 @dataclass(frozen=True)
 class Settings(Options):
-    """Options, as torch.compile(options={...}) and lowtide.torch.optimize(...) take them: those of a planner, and these.
+    """Options of torch.compile(options={...}) and lowtide.torch.optimize(...): those of a planner, and these.
 
-    reserve: bytes that stand beside the graph (old gradients, other models, a loss computed outside it; an int
-        or "512MB"); by default what the GPU's allocator holds when the graph is compiled beyond the graph's own
-        inputs, and up to 16 MiB for what its blocks hold beyond tensors (tensors/storages.py: left_over); on a CPU what earlier
-        graphs of the model have saved.
-    optimizer: a torch.optim optimizer, its class or its name, or a list of optimizers, none of which shares a parameter
-        with another; their state is counted by their rules.
-    update: "step" (the optimizers step after the backward, as ever) or "backward" (each parameter is updated as soon as
-        its gradient is there, which ends then; optimizer/).  What no optimizer knows has its gradient handed out.
+    reserve: bytes outside of the graph (existing gradients, other models, a loss computed outside; an int or "512MB").  Default on a
+        GPU: the bytes allocated beyond the graph's own inputs at compile time, and up to 16 MiB for the allocator's rounding
+        (tensors/storages.py: left_over).  On a CPU: the bytes that earlier graphs of the model have saved.
+    optimizer: a torch.optim optimizer, its class or its name, or a list of optimizers that share no parameter; their state is
+        counted.
+    update: "step" (the optimizers step after the backward) or "backward" (each parameter is updated, and its gradient freed, as soon
+        as the gradient is computed; optimizer/).  Parameters of no optimizer keep their gradients.
     costs: "auto", "measured", "flops", or a device's name (pricing/costs.py).
-    fallback: what happens to a graph that no plan can run: "warn" (it runs as it would without Lowtide)
-        or "error".  A budget that cannot be kept is an error always.
-    inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
-        "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; emission/inductor.py).
-    techniques: on a CPU, where the host is emulated, "offload" counts only if it is named.
-    link: None: that of the device that `costs` names, else as measured (device/link.py).
-    host_budget: None: on a GPU half of the host's memory (device/host.py), on a CPU as many as help.
-    loss_scale: what a backward that runs in the forward takes for the gradient of the loss: "last", what it was in
-        the last backward; a number, a tensor of one element or a GradScaler.
+    fallback: for a graph that cannot be planned: "warn" (it runs as without Lowtide) or "error".  A budget that cannot be kept is
+        always an error.
+    inner: what runs the planned halves: "eager" (kernel by kernel, bit-identical to eager PyTorch) or "inductor" (fused; as close to
+        Inductor without a plan as another choice of fusions; emission/inductor.py).
+    techniques: on a CPU, where the host is emulated, "offload" must be named.
+    link: None: the link of the device in `costs`, else the measured one (device/link.py).
+    host_budget: None: on a GPU half of the host's memory (device/host.py), on a CPU unlimited.
+    loss_scale: the gradient of the loss that a hoisted backward assumes: "last" (of the last backward), a number, a tensor of one
+        element, or a GradScaler.
 
-    Raises ValueError or TypeError naming the option that is wrong; numbers are kept as int and float.
+    Raises ValueError or TypeError that names the wrong option; numbers are stored as int and float.
     """
 
     reserve: int | str | None = None

@@ -2,11 +2,11 @@
 
 
 class UpdateError(RuntimeError):
-    """A backward whose updates would not be those of an ordinary step; the text says why and what to do."""
+    """Updates in the backward would differ from those of an ordinary step; the text gives the reason and the remedy."""
 
 
 class WrittenError(RuntimeError):
-    """Somebody has written to what a backward reads since its forward; the text names it, and says what to do."""
+    """A tensor that the backward reads was changed after the forward; the text names it and the remedy."""
 
 
 class DoubleBackwardError(RuntimeError):

@@ -26,24 +26,22 @@ from ..tracing.fake_step import Built, LossFunction, Numbers, trace_step
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             kwargs: Mapping[str, Any] | None = None, costs: str = "a100", dtype: Numbers = "f32",
             optimizer: Optimizer = None, update: Update = None, state_home: StateHome = "device", name: str = "") -> lowtide.Graph:
-    """The Lowtide graph of one training step: forward, barrier, backward, and the updates if they are asked for.  Bytes are those that results show:
-    no kernel runs, so its workspace, and what its results may hold beyond that, count 0.
+    """The Lowtide graph of one training step: forward, barrier, backward, and the updates if requested.
 
-    model, inputs, loss: the module, its arguments (a tuple, one tensor, or a mapping of keyword arguments; more of
-        those in kwargs) and a function that is called as loss(module, *inputs, **kwargs) and returns the loss, or a
-        tuple that begins with it; without one the module's
-        own result is the loss.  Or, in the place of the model, a function without arguments that returns
-        all three: it is called while new tensors are fake, so a model of any size takes no memory.  Real
-        tensors are replaced by fake ones in a copy; the module stays as it is.
-    costs: whose times to estimate (a key of roofline.DEVICES, or "flops").
-    dtype: "f32" (as the model was built), "bf16" (all of it in bf16) or "amp" (autocast to bf16).
-    optimizer: a torch.optim optimizer, its class or name, or a list of optimizers; their state is counted as resident
-        bytes.
-    update: the optimizer whose step is a part of the graph, for each parameter as soon as its gradient is there, which
-        then ends: one of torch.optim but LBFGS, or its class or name, or a function that is called with the module and
-        returns one (for groups of parameters where a builder makes the module), or a list of optimizers and such
-        functions, none of which shares a parameter with another.  In the place of `optimizer`.
-    state_home: where the state of `update` is between steps, "device" or "host".
+    No kernel runs, so workspaces, and storage of results beyond their shape, count as 0.
+
+    model, inputs, loss: the module; its arguments (a tuple, one tensor, or a mapping of keyword arguments; kwargs has further
+        ones); and a function that is called as loss(module, *inputs, **kwargs) and returns the loss, or a tuple that begins with
+        it.  Without a function the module's own result is the loss.  Instead of the module, a function without arguments that
+        returns all three.  It is called while new tensors are fake, so a model of any size takes no memory.  Real tensors are
+        replaced by fake ones in a copy; the module is not changed.
+    costs: the device whose times are estimated (a key of roofline.DEVICES, or "flops").
+    dtype: "f32" (as the model was built), "bf16" (the whole model) or "amp" (autocast to bf16).
+    optimizer: a torch.optim optimizer, its class or name, or a list of optimizers; their state counts as resident bytes.
+    update: the optimizer whose step becomes part of the graph: each parameter is updated, and its gradient freed, as soon as the
+        gradient is computed.  One of torch.optim except LBFGS, its class or name, or a function that takes the module and returns
+        one; or a list of optimizers and such functions that share no parameter.  Replaces `optimizer`.
+    state_home: the place of the state of `update` between steps, "device" or "host".
     name: the graph's name, for people.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.

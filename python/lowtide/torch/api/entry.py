@@ -46,11 +46,10 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
             **_: Any) -> Callable[..., Any]:
     """torch.compile(model, backend="lowtide", options={"budget": "8GiB"}); options: settings.Settings.
 
-    Raises ValueError for options that are wrong; while the graph is compiled, BudgetError if no plan keeps
-    the budget (torch.compile wraps it in its own BackendCompilerFailed).  A model that the tracer breaks
-    into several graphs gets them one by one as they are first called: each is planned beside what stands by
-    then, and from the next step on all of them are planned together (group.py).  `optimize` knows all of them
-    before it plans the first.
+    Raises ValueError for wrong options, and BudgetError during compilation if no plan keeps the budget (torch.compile wraps it in
+    BackendCompilerFailed).  With graph breaks the captured graphs arrive one by one, at their first calls.  Each is planned beside
+    the memory that exists then, and from the next step on all are planned together (group.py).  `optimize` finds all graphs before
+    it plans the first.
     """
     group = _groups.setdefault(id(options), Group(options=options))
     note_tracing(gm)
@@ -113,17 +112,16 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
              kwargs: Mapping[str, Any] | None = None, **options: Unpack[OptimizeOptions]) -> torch.nn.Module:
     """`module`, compiled so that its training step stays within `budget`.
 
-    example_inputs: a tuple of arguments, one tensor, or a mapping: `optimize(model, batch, ...)` plans for
-        `model(**batch)`.  kwargs: keyword arguments beside those.  With either the step is captured, measured and
-        planned before this returns, and nothing of it runs: no buffer moves, no random number is drawn.  Where the
-        tracer breaks the model into several graphs, they share the budget (sharing.py); the code between
-        graphs then runs once on zeros, on a copy of the module.  Without it each graph is planned at the first
-        call, beside what stands then, and from the next step on together with the others.
+    example_inputs: a tuple of arguments, one tensor, or a mapping: `optimize(model, batch, ...)` plans for `model(**batch)`.
+        kwargs: further keyword arguments.  With either, the step is captured, measured and planned before this returns, without
+        running it: no buffer changes, no random number is drawn.  Several captured graphs share the budget (sharing.py); the code
+        between them then runs once on zeros, on a copy of the module.  Without inputs each graph is planned at its first call,
+        beside the memory that exists then, and from the next step on together with the others.
     budget, options: settings.Settings.
 
-    Parameters and buffers are shared with `module`.  Raises TypeError for what is no module or no such arguments,
-    ValueError for wrong options, BudgetError if no plan keeps the budget, CaptureError for a module that several ranks
-    share (ranks/shared.py) and, with fallback="error", for a step that cannot be planned.
+    Parameters and buffers are shared with `module`.  Raises TypeError for wrong arguments, ValueError for wrong options,
+    BudgetError if no plan keeps the budget, CaptureError for a module that several ranks share (ranks/shared.py) and, with
+    fallback="error", for a step that cannot be planned.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "

@@ -34,13 +34,12 @@ _CHEAP = 0.01  # of overhead, which nobody will notice
 
 @dataclass
 class Explanation:
-    """What `explain` found.
+    """The result of `explain`.
 
-    curve: a plan and a bound for each budget (lowtide.Curve).  smallest: the outcome for the smallest budget
-    that was reached.  half: the one for the largest budget of at most half the peak without a plan, as the page
-    has it.  free: the one of the smallest peak that costs no time; cheap: at most one per cent more.  Each is a
-    lowtide.Outcome, or None where no plan was found.  every_technique: the same with leave to change the graph
-    (`techniques="all"`); None in an explanation that has it.
+    curve: a plan and a bound for each budget (lowtide.Curve).  smallest: the outcome for the smallest budget with a plan.  half:
+    the outcome for the largest budget of at most half the baseline peak.  free: the smallest peak without overhead.  cheap: the
+    smallest peak with at most one per cent.  Each is a lowtide.Outcome, or None if no plan was found.  every_technique: the same
+    with `techniques="all"`; None in that explanation itself.
     """
 
     curve: lowtide.Curve
@@ -121,16 +120,17 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
             optimizer: Optimizer = None, order: Order = "free", points: int = 12,
             time: float | None = 3.0, techniques: Techniques | None = None, link: str | None = None,
             host_budget: int | str | None = None, show: bool = True) -> Explanation:
-    """What a training step of `model` would cost within each budget, from the least that is
-    possible (a fifth of its peak at least) to all of it: with the default techniques, and with all.
+    """The overhead of a training step of `model` for a range of budgets, with the default techniques and with all.
 
-    model, inputs, loss, kwargs, dtype, optimizer: as of `capture`; nothing runs but, with costs="auto" and a model
-        on the CPU, the kernels that are timed.
-    costs: as of the options of `optimize`; "auto" is measured for a model on the CPU, else estimated for the
-        GPU at hand, or an A100.
-    order, points, time: of lowtide.curve; time is in seconds, half of them for either curve.
-    techniques, link, host_budget: as of the options of `optimize`, which plans with the same.
-    show: print the explanation too.
+    The budgets range from the smallest possible one (at least a fifth of the baseline peak) to the baseline peak.
+
+    model, inputs, loss, kwargs, dtype, optimizer: as for `capture`.  Nothing runs, except that with costs="auto" and a model on the
+        CPU kernels are timed.
+    costs: as the option of `optimize`.  "auto" measures for a model on the CPU; otherwise it estimates for the GPU at hand, or an
+        A100.
+    order, points, time: as for lowtide.curve; time is in seconds, half of it for each curve.
+    techniques, link, host_budget: as the options of `optimize`.
+    show: also print the explanation.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 
 class Step:
-    """A training step: called with inputs, it makes forward, backward and updates, and returns the loss, detached.
+    """A training step: a call runs forward, backward and updates, and returns the detached loss.
 
-    Where the loss function returns more than the loss, a tuple of that and of the rest, detached too.  Gradients are None
-    before and after.  The optimizers are the user's own: their state, their groups and what schedulers do to them are as
-    after their own steps.
+    If the loss function returns a tuple, the call returns the loss and the other entries, detached.  Gradients are None before and
+    after.  The optimizers are the user's own: their state and groups are as after their own steps.
     """
 
     def __init__(self, module: _WithLoss, run: Callable[..., Any], optimizers: Sequence[torch.optim.Optimizer],
@@ -62,21 +61,20 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
          state_home: StateHome = "device", **options: Unpack[StepOptions]) -> Step:
     """The training step of a model as one planned call: `loss = step(*inputs)`.
 
-    optimizer: what makes the updates, or a list of what does, such as Muon for matrices and AdamW for the rest.  Each
-        parameter that the loss depends on and that is not frozen is one optimizer's.
-    inputs, kwargs: arguments such as each call gets, as of `optimize`: a tuple, one tensor, or a mapping of keyword
-        arguments.  loss: called as loss(model, *inputs), it returns the loss or a tuple that begins with it; None: the
-        model's own result is that.  budget, options: as of `optimize`; `optimizer` and `update` are said here.
-    state_home: where the optimizer's state is between steps.  "host": what it keeps for a parameter comes to the device for
-        the parameter's update, and goes back; `optimizer.state` has tensors on the host then.  It takes the technique
-        `offload`; on a CPU the host is emulated.
-    scaler: not supported: a GradScaler looks at all gradients before the first update.  Use bf16, which needs none.
+    optimizer: an optimizer, or a list, such as Muon for matrices and AdamW for the rest.  Each trainable parameter that the loss
+        depends on belongs to exactly one.
+    inputs, kwargs: arguments of the calls, as for `optimize`: a tuple, one tensor, or a mapping of keyword arguments.  loss: called
+        as loss(model, *inputs); returns the loss, or a tuple that begins with it.  None: the model's result is the loss.  budget,
+        options: as for `optimize`, without `optimizer` and `update`.
+    state_home: the place of the optimizer's state between steps.  "host": the state of a parameter is copied to the device for its
+        update, and back; `optimizer.state` then has tensors on the host.  Needs the technique `offload`; on a CPU the host is
+        emulated.
+    scaler: not supported, because a GradScaler reads all gradients before the first update.  Use bf16, which needs none.
 
-    Each gradient dies in its update, so the step holds no more than one of them, and what the optimizer needs for one
-    parameter.  Nothing of it runs before the first call.  Raises BudgetError if no plan keeps the budget, CaptureError
-    for what cannot be planned, ValueError and TypeError for wrong options, and ValueError for a parameter that would be
-    trained and that no optimizer knows, or two; a call raises UpdateError where gradients
-    stand, or hooks would be passed by.
+    Each gradient is freed as soon as it is used, so the step holds one gradient, and the workspace of one update, at a time.  Nothing
+    runs before the first call.  Raises BudgetError if no plan keeps the budget; CaptureError if the step cannot be planned;
+    ValueError and TypeError for wrong options; ValueError for a trainable parameter of no or of two optimizers.  A call raises
+    UpdateError if gradients exist, or if there are hooks that would be skipped.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"step takes a torch.nn.Module, not {type(model).__name__}")

@@ -11,7 +11,7 @@ OLDEST, NEWEST = (2, 11), (2, 14)
 
 
 class UnsupportedTorchError(ImportError):
-    """There is no PyTorch here that lowtide.torch can run with; says which one to install."""
+    """No supported PyTorch is installed; the text says which version to install."""
 
     __module__ = "lowtide.torch"
 

@@ -22,14 +22,13 @@ from .host import is_on_host
 def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] = (), **kwargs: Any) -> int:
     """Bytes at the peak of function(*args, **kwargs), run once.
 
-    held: modules, optimizers and tensors that are there before the call; their bytes (each storage once)
-    are part of the figure on a CPU, where only the rise can be seen, but for those that a plan keeps on the emulated host.
-    On a GPU the figure is that of torch.cuda.max_memory_allocated for the current device: all that is there, `held` or not.
-    It begins anew for that (torch.cuda.reset_peak_memory_stats).
+    held: modules, optimizers and tensors that exist before the call.  On a CPU only the rise is seen, so their bytes (each storage
+    once) are added, except for tensors on the emulated host.  On a GPU the figure is torch.cuda.max_memory_allocated of the current
+    device, for all memory, `held` or not.  Its statistics are reset (torch.cuda.reset_peak_memory_stats).
 
-    Raises RuntimeError on a CPU within a profiler, which would see the allocations in the place of this.
+    Raises RuntimeError on a CPU within a profiler, which would receive the recorded allocations.
 
-    The result of the function is dropped before the end is seen, its peak is not.
+    The result of the function is dropped before the end is measured; its peak is not.
     """
     if _on_gpu(held, args, kwargs):
         gc.collect()

@@ -21,14 +21,12 @@ _FORMAT = {"format": "lowtide-device", "version": 1}
 
 
 def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtide.Device:
-    """Measure the device in some ten seconds, for prices that are estimated there: `Device.to_json()` is a file for
-    `--device`.
+    """Measure a device, in about ten seconds, for estimated prices: `Device.to_json()` is a file for `--device`.
 
-    Rates are those of products of large matrices, for each number type that has such a kernel, and of a 3 x 3
-    convolution for f32 (as `tf32`, in which convolutions are priced); bytes a second those of the sum of two tensors
-    that no cache holds; the launch is the time of the sum of two numbers.  A ramp is what kernels of middle sizes take
-    beyond launch and rate, in the median; it is 0 where they take less, as caches have it.  CPU figures are those of
-    the threads that PyTorch is set to.
+    Rates are those of products of large matrices, for each number type with such a kernel, and of a 3 x 3 convolution in f32 (as
+    `tf32`, which prices convolutions).  The bandwidth is that of a sum of two tensors beyond all caches.  The launch time is that of
+    a sum of two numbers.  A ramp is the median time of middle-sized kernels beyond launch and rate, or 0 if that is negative, as
+    with caches.  CPU figures are for the number of threads that PyTorch uses.
     """
     device = torch.device(device)
     on_gpu = device.type == "cuda"

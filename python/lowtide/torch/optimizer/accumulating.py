@@ -14,10 +14,10 @@ _accumulating: Counter[int] = Counter()  # parameters by id, and in how many blo
 
 @contextlib.contextmanager
 def accumulate(model: nn.Module) -> Iterator[None]:
-    """Backwards within the block add to `p.grad`, and update nothing, for every parameter of the model.
+    """Within this context backwards add to `p.grad`, and update nothing, for every parameter of the model.
 
-    For all microbatches but the last: the first backward outside adds to what stands and updates.  It changes nothing for
-    a model without updates in its backward, and may be nested.  Raises TypeError for what is no module.
+    Use it for all microbatches but the last: the first backward outside adds its gradients and updates.  It has no effect on a
+    model without updates in its backward, and may be nested.  Raises TypeError if the argument is no module.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"accumulate takes the torch.nn.Module whose backwards are to add up, not {type(model).__name__}")
