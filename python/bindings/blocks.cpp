@@ -17,7 +17,7 @@ std::string hash_of(const GraphObject& graph, const std::vector<std::int64_t>& i
     if (index < 0 || static_cast<std::size_t>(index) >= graph->op_count())
       throw InputError(place, "is no op; the graph has " + std::to_string(graph->op_count()));
     const OpId op(static_cast<std::size_t>(index));
-    if (seen[op.index()]) throw InputError(place, "stands twice");
+    if (seen[op.index()]) throw InputError(place, "is listed twice");
     seen[op.index()] = true;
     ops.push_back(op);
   }

@@ -284,5 +284,5 @@ def test_convert_prices_by_a_table(tmp_path):
     assert (op["time"], op["workspace"]) == (77, 5)
     costs.write_text(json.dumps(table | {"costs": table["costs"] * 2}))
     done = lowtide("convert", graph, out, "--device", "a100", "--costs", costs)
-    assert done.code == 2 and "/costs/1" in done.err and "stands there before" in done.err
+    assert done.code == 2 and "/costs/1" in done.err and "is listed before" in done.err
     assert lowtide("convert", graph, out, "--costs", costs).code == 2

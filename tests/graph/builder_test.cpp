@@ -218,7 +218,7 @@ TEST_CASE("the builder refuses orders that are none") {
     two(b);
     b.set_order({1, 0});
   });
-  refused("/order/1", "op 0 \"f\" stands twice", [&](auto& b) {
+  refused("/order/1", "op 0 \"f\" is listed twice", [&](auto& b) {
     two(b);
     b.set_order({0, 0});
   });

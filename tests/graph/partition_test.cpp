@@ -161,7 +161,8 @@ TEST_CASE("partitions: what is not one is refused, with the way") {
         "block 1: the block and others depend on one another: op 0 \"op0\" -> op 1 \"op1\" (block "
         "2) .. op 1 \"op1\" -> op 2 \"op2\" (block 1)");
   CHECK(refusal(graph, tree_of({0, 0}, {1, 1, 1, 1})) == "block 2: has no ops");
-  CHECK(refusal(graph, tree_of({0}, {1, 1, 3, 1})) == "op 2 \"op2\": is in no block that there is");
+  CHECK(refusal(graph, tree_of({0}, {1, 1, 3, 1})) ==
+        "op 2 \"op2\": is in a block that does not exist");
   CHECK(refusal(graph, tree_of({2, 0}, {1, 1, 2, 2})) ==
         "block 1: its parent must be a block before it, and is block 2");
   CHECK(refusal(graph, tree_of({0}, {1, 1, 1})) == "ops: the tree has 3 and the graph 4");

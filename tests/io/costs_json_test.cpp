@@ -65,7 +65,7 @@ TEST_CASE("cost file: what is refused") {
   check(with("[2, 3]", "[2, -3]"), "/costs/0/operands/0/shape/1", "negative");
   check(with("[\n        {", "[\n        3, {"), "/costs/0", "must be an object");
   check(with("34}]}", "34}, " + kSmall.substr(kSmall.find("{\"kind\""))), "/costs/1",
-        "stands there before");
+        "is listed before");
 }
 
 }  // namespace

@@ -203,7 +203,7 @@ def test_several_objects_have_names_of_their_own(step):
     mine = [save_all(ends), save_all(ends)]
     plan(step, 135, partition=Cuts(BODY), block=["save_all", *mine])
     assert [len(one.asked) for one in mine] == [1, 1]
-    with pytest.raises(lowtide.Error, match='option block: "save_all-2" stands there twice'):
+    with pytest.raises(lowtide.Error, match='option block: "save_all-2" is listed twice'):
         plan(step, 135, partition=Cuts(BODY), block=[mine[0], mine[0]])
     with pytest.raises(lowtide.Error, match='option block: "none" is not one of save_all.*, Solves'):
         plan(step, 135, block=[Solves(ends), "none"])

@@ -31,7 +31,7 @@ def test_equal_blocks_have_one_hash_in_any_graph_and_order():
 @pytest.mark.parametrize("ops, what", [
     ([0, 11], "ops: 11: is no op; the graph has 11"),
     ([-1], "ops: -1: is no op; the graph has 11"),
-    ([4, 1, 4], "ops: 4: stands twice"),
+    ([4, 1, 4], "ops: 4: is listed twice"),
 ])
 def test_ops_that_are_no_block_are_refused(ops, what):
     with pytest.raises(lowtide.Error) as error:

@@ -87,7 +87,7 @@ TEST_CASE("options: of several names each stands there once, and what is none is
     return std::string();
   };
   CHECK(said("a,b").empty());
-  CHECK(said("a,a").find("\"a\" stands there twice") != std::string::npos);
+  CHECK(said("a,a").find("\"a\" is listed twice") != std::string::npos);
   for (const char* wrong : {"", ",", "a,,", "c,c"})
     CHECK(said(wrong).find("is not one of a, b") != std::string::npos);
 }

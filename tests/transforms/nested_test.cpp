@@ -48,10 +48,9 @@ TEST_CASE("nested splits: parts of parts") {
   CHECK(read.strides == std::vector<std::int64_t>{4, 1});
   // What was split is gone.
   transforms.emplace_back(inner);
-  CHECK_THROWS_WITH_AS(
-      apply_transforms(graph, transforms),
-      "transforms/2: op 2 \"relu_0[1/2]\" is gone: transform 1 has put others in its place",
-      TransformRefused);
+  CHECK_THROWS_WITH_AS(apply_transforms(graph, transforms),
+                       "transforms/2: op 2 \"relu_0[1/2]\" was replaced by transform 1",
+                       TransformRefused);
 }
 
 // The weights of the parts of a mean, by their order in the graph.

@@ -152,7 +152,7 @@ TEST_CASE("substitutions: refused, in words that name the op") {
   net.after(0);
   refused(net.graph(), merged(), "op 0 \"mm_0\" is waited for by op 3 \"relu_3\"");
   refused(graph, {"split_product", {OpId(0)}, false, {}},
-          "op 0 \"mm_0\" has no two ranges of columns that are read apart");
+          "op 0 \"mm_0\" has no two ranges of columns that are read separately");
 }
 
 TEST_CASE("substitutions: products of which one waits for another are not merged") {

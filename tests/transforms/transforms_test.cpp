@@ -313,7 +313,7 @@ TEST_CASE("transforms: splits that are refused name the op, the dimension and th
   split.prices[0][0].time = Ticks::max();
   refused(graph, split, "add up to 2^63 or more");
   CHECK(refusal(graph, {split_of_both(2), split_of_both(2)}) ==
-        "transforms/1: op 0 \"relu_0\" is gone: transform 0 has put others in its place");
+        "transforms/1: op 0 \"relu_0\" was replaced by transform 0");
   refused(graph, Substitute{"fuse", {OpId(0)}, false, {}}, "substitute: there is no rule \"fuse\"");
   refused(Sketch({4, 4}).op({0}, {1}).keep({1}).graph(),
           Split{{OpId(0)}, 2, {{TensorId(0), 0}}, false, {{{OpId(0), Ticks(1), Bytes(0)}}}, {}, {}},
@@ -420,7 +420,7 @@ TEST_CASE("transforms: what mutates, a barrier and a claim of equal bits over a 
 
   const Graph mutating = Sketch({4, 4}).op({0}, {1}).mutates({0}).op({1}, {}).keep({1}).graph();
   split.prices = {{{OpId(0), Ticks(1), Bytes(0)}}};
-  refused(mutating, split, "op 0 mutates tensor 0, which a part may not do");
+  refused(mutating, split, "op 0 mutates tensor 0, which is not allowed in a part");
   split.ops = {OpId(1)};
   split.prices = {{{OpId(1), Ticks(1), Bytes(0)}}};
   refused(mutating, split, "op 1 makes nothing: its effect cannot be had in parts");

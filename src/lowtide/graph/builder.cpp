@@ -308,7 +308,7 @@ void GraphBuilder::place_order(Graph& graph) const {
     if (!in_range(index, ops)) refuse(place(k), no_such("op", index, ops));
     const OpId op(static_cast<std::size_t>(index));
     if (graph.position(op) != SIZE_MAX)
-      refuse(place(k), graph.label(op) + " stands twice in the order");
+      refuse(place(k), graph.label(op) + " is listed twice in the order");
     for (OpId before : graph.predecessors(op))
       if (graph.position(before) == SIZE_MAX)
         refuse(place(k), "the order is not topological: " + graph.label(op) + " stands before " +

@@ -36,7 +36,7 @@ void require_tree(const Graph& graph, const BlockTree& tree) {
   for (const OpId op : tree.block_of.ids()) {
     const BlockId block = tree.block_of[op];
     if (!block.valid() || block.index() >= tree.parents.size())
-      throw InputError(graph.label(op), "is in no block that there is");
+      throw InputError(graph.label(op), "is in a block that does not exist");
     used[block.index()] = 1;
   }
   for (std::size_t i = tree.parents.size(); i-- > 1;) {

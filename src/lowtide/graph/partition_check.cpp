@@ -53,7 +53,7 @@ class Check {
     for (std::size_t i = 0; i < partition_.order.size(); ++i) {
       const OpId op = partition_.order[i];
       require(op.valid() && op.index() < graph_.op_count(), "order",
-              "it names an op that the graph has not");
+              "it lists an op that does not exist");
       require(place_[op.index()] == kNowhere, graph_.label(op), "it is in two places");
       place_[op.index()] = i;
     }
@@ -85,7 +85,7 @@ class Check {
         continue;
       }
       require(part.block.index() < partition_.blocks.size(), place,
-              "a part is a block that there is not");
+              "a child is a block that does not exist");
       const Block& inner = partition_.blocks[part.block];
       const Half& inside = phase == Phase::forward ? inner.forward : inner.backward;
       require(inner.parent == id, label(partition_, part.block), "it is a part of another block");

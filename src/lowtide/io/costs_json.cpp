@@ -57,7 +57,7 @@ CostFile read_document(const JsonDocument& document) {
       has_costs = true;
       for (const JsonValue item : value.items())
         if (!costs.table.add(read_entry(item, unknown)))
-          item.refuse("is a call that stands there before; each has one cost");
+          item.refuse("is a call that is listed before; each call has one cost");
     } else if (key != "format" && key != "version") {
       unknown.add("", key);
     }

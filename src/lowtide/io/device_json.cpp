@@ -49,7 +49,7 @@ std::vector<ComputeRate> read_rates(JsonValue object) {
     rates.push_back({std::string(key), positive(value)});
   }
   if (std::ranges::find(rates, "f32", &ComputeRate::dtype) == rates.end())
-    object.refuse("has no \"f32\", as which number types without a rate count");
+    object.refuse("has no \"f32\", the rate of number types that are not listed");
   return rates;
 }
 

@@ -92,7 +92,7 @@ void JsonBuilder::refuse_repeated_keys(std::uint32_t object) {
   for (std::uint32_t at = object + 1; at < end_of(*tape_); at = tape_->tokens[at + 1].next) {
     std::uint32_t& last = last_object_[static_cast<std::size_t>(tape_->tokens[at].value)];
     if (last == object + 1)
-      throw InputError(json_pointer(*tape_, at), "this key stands twice in its object");
+      throw InputError(json_pointer(*tape_, at), "this key occurs twice in its object");
     last = object + 1;
   }
 }

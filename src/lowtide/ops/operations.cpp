@@ -108,7 +108,7 @@ class Counter {
 
   Count count() const {
     const std::string_view kind = seen_.kind();
-    if (kind.empty()) refuse("has no \"kind\", so nothing says what it computes");
+    if (kind.empty()) refuse("has no \"kind\", so its operations are unknown");
     const auto point = kind.find('.');
     const std::string_view space = kind.substr(0, point);
     if (point == std::string_view::npos || std::ranges::find(kKnown, space) == kKnown.end())

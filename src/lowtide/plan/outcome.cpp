@@ -44,7 +44,7 @@ std::string failures_text(const std::vector<PortfolioPart>& parts) {
   for (const PortfolioPart& part : parts)
     if (!part.failure.empty())
       text += (text.empty() ? "" : "; ") + part.name +
-              " failed, and all that it had not found by then is left out: " + part.failure;
+              " failed; its later results are missing: " + part.failure;
   return text;
 }
 

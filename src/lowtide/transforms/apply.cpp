@@ -20,7 +20,7 @@ TransformedGraph finished(const Draft& draft) {
   try {
     return draft.finish();
   } catch (const InputError& error) {
-    throw TransformRefused("", "the graph that it makes is none: " + error.reason());
+    throw TransformRefused("", "the transformed graph is not valid: " + error.reason());
   }
 }
 

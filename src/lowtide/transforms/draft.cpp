@@ -100,8 +100,7 @@ void Draft::demand(OpId id) const {
     refuse_transform("there is no op " + std::to_string(id.index()) + "; there are " +
                      std::to_string(ops_.size()));
   if (const auto gone = op(id).gone)
-    refuse_transform(label(id) + " is gone: transform " + std::to_string(*gone) +
-                     " has put others in its place");
+    refuse_transform(label(id) + " was replaced by transform " + std::to_string(*gone));
 }
 
 void Draft::demand(TensorId id) const {
@@ -110,7 +109,7 @@ void Draft::demand(TensorId id) const {
                      std::to_string(tensors_.size()));
   if (!tensors_[id.index()])
     refuse_transform("tensor " + std::to_string(id.index()) +
-                     " is gone: an earlier transform has put others in its place");
+                     " was removed by an earlier transform");
 }
 
 std::string Draft::label(OpId id) const {

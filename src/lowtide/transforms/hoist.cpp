@@ -81,9 +81,9 @@ void do_transform(Draft& draft, const TransformedGraph& now, const Hoist& hoist,
   for (const TensorPrice& price : hoist.joins) {
     draft.demand(price.of);
     if (std::ranges::find(gradients, price.of) == gradients.end())
-      refuse_transform("hoist: " + draft.label(price.of) +
-                       " has a price in \"joins\", but is no output of the graph that is made "
-                       "behind the barrier");
+      refuse_transform(
+          "hoist: " + draft.label(price.of) +
+          " has a price in \"joins\", but is not a graph output made behind the barrier");
     try {
       scaling = checked_add(scaling, price.time);
     } catch (const OverflowError&) {

@@ -43,7 +43,7 @@ class Check {
       if (graph_.is_barrier(op)) refuse(label(op) + " is a barrier, which runs once");
       if (!graph_.mutates(op).empty())
         refuse(label(op) + " mutates " + label(graph_.mutates(op).front()) +
-               ", which a part may not do");
+               ", which is not allowed in a part");
       if (graph_.outputs(op).empty())
         refuse(label(op) + " makes nothing: its effect cannot be had in parts");
       region_.inside[op.index()] = 1;

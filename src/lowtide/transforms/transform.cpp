@@ -50,7 +50,7 @@ std::unordered_set<AnyId> priced(const std::vector<Price<AnyId>>& prices, const 
 std::unordered_set<OpId> each_once(const std::vector<OpId>& ops) {
   std::unordered_set<OpId> seen;
   for (std::size_t i = 0; i < ops.size(); ++i)
-    if (!seen.insert(ops[i]).second) refuse(at("ops", i), named(ops[i]) + " stands there twice");
+    if (!seen.insert(ops[i]).second) refuse(at("ops", i), named(ops[i]) + " is listed twice");
   if (ops.empty()) refuse("/ops", "names no op");
   return seen;
 }

@@ -79,7 +79,7 @@ void Options::set(std::string_view name, std::string_view value) {
     for (const std::string_view word : given) {
       if (std::ranges::count(known->choices, word) > 0) {
         if (std::ranges::count(given, word) == 1) continue;
-        throw InputError(place, "\"" + std::string(word) + "\" stands there twice");
+        throw InputError(place, "\"" + std::string(word) + "\" is listed twice");
       }
       std::string words;
       for (std::string_view c : known->choices)

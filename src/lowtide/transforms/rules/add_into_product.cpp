@@ -51,7 +51,7 @@ void add_into_product(Rewriting& rewriting) {
   if (op.operands.size() != 2 || !is_one(op, "alpha"))
     rewriting.refuse(add, "is no sum of two tensors");
   const Operand* value = added_product(graph, add);
-  if (!value) rewriting.refuse(add, "adds no mm that nobody else reads");
+  if (!value) rewriting.refuse(add, "adds no mm without other readers");
   const Product product = product_of(rewriting, graph.producer(value->tensor));
   const Operand& to = *std::ranges::find_if(
       op.operands, [&](const Operand& one) { return one.tensor != value->tensor; });
@@ -63,7 +63,7 @@ void add_into_product(Rewriting& rewriting) {
   // The addend as a matrix: rows of the result where they lie in it.
   Operand matrix = *product.result;
   const auto begin = relaid(matrix, result, to);
-  if (!begin) rewriting.refuse(add, "adds what is no matrix as the product is one");
+  if (!begin) rewriting.refuse(add, "adds a tensor that is no matrix of the product's shape");
   matrix.tensor = result.tensor;
   Op made = graph.op(product.op);
   made.kind = "aten.addmm";

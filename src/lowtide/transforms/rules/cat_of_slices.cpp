@@ -37,7 +37,7 @@ void cat_of_slices(Rewriting& rewriting) {
         __builtin_add_overflow(first.offset, offset, &offset) || offset != part->offset)
       follows = false;
     if (!follows)
-      rewriting.refuse(cat.op, "puts together what are no neighbouring slices of one tensor");
+      rewriting.refuse(cat.op, "does not concatenate neighbouring slices of one tensor");
     next += part->shape[cat.dim];
   }
   rewriting.reread_all(*cat.result, all);

@@ -32,10 +32,10 @@ Cat cat_of(const Rewriting& rewriting, OpId id) {
         continue;
       }
     }
-    rewriting.refuse(id, "has parts that do not make up its result");
+    rewriting.refuse(id, "has operands that do not add up to its result");
   }
   if (next != result.shape[found.dim])
-    rewriting.refuse(id, "has parts that do not make up its result");
+    rewriting.refuse(id, "has operands that do not add up to its result");
   return found;
 }
 

@@ -30,7 +30,7 @@ Product product_of(const Rewriting& rewriting, OpId id) {
   if (found.added && !(found.added->shape == std::vector{right[1]} ||
                        found.added->shape == std::vector<std::int64_t>{1, right[1]} ||
                        found.added->shape == found.result->shape))
-    rewriting.refuse(id, "adds what is neither a row nor as large as the product");
+    rewriting.refuse(id, "adds a tensor that is neither a row nor as large as the product");
   return found;
 }
 

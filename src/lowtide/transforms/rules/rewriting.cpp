@@ -156,7 +156,7 @@ void Rewriting::reread(const Reading& reading, Operand now) {
     const auto copies = [&](std::string_view word) { return op.kind.find(word) != op.kind.npos; };
     if (!lies_alike(was, now)) refuse(reading.op, "would make its result in another layout");
     if (now.strides != was.strides && std::ranges::any_of(kCopying, copies))
-      refuse(reading.op, "would have to copy what does not lie side by side");
+      refuse(reading.op, "would have to copy data that is not contiguous");
   }
   was = std::move(now);
 }
@@ -166,7 +166,7 @@ void Rewriting::reread_all(const Operand& from, const Operand& to) {
     const auto now = relaid(graph_.op(reading.op).operands[reading.operand], from, to);
     if (!now)
       refuse(reading.op, "reads " + label(from.tensor) +
-                             " in a way in which its elements would not lie any more");
+                             " in a way that strides cannot express after the substitution");
     reread(reading, *now);
   }
 }

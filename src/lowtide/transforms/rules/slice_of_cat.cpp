@@ -41,7 +41,7 @@ void slice_of_cat(Rewriting& rewriting) {
     }
     if (!told) all = false;
   }
-  if (!any) rewriting.refuse(cat.op, "has no reader that sees one of its parts alone");
+  if (!any) rewriting.refuse(cat.op, "has no reader of a single operand");
   if (all) rewriting.drop(cat.op);
 }
 

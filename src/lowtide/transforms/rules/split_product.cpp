@@ -74,7 +74,7 @@ void split_product(Rewriting& rewriting) {
     all.push_back(columns_seen(seen_by(reading), product.columns()));
   const std::vector<Columns> pieces = apart(std::move(all));
   if (pieces.size() < 2)
-    rewriting.refuse(product.op, "has no two ranges of columns that are read apart");
+    rewriting.refuse(product.op, "has no two ranges of columns that are read separately");
   const std::string& name = graph.op(product.op).name;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto [first, end] = pieces[i];
@@ -92,8 +92,9 @@ void split_product(Rewriting& rewriting) {
         continue;
       const auto now = relaid(seen, columns_of(*product.result, first, end - first), piece);
       if (!now)
-        rewriting.refuse(reading.op, "reads " + rewriting.label(product.result->tensor) +
-                                         " in a way in which its elements would not lie any more");
+        rewriting.refuse(reading.op,
+                         "reads " + rewriting.label(product.result->tensor) +
+                             " in a way that strides cannot express after the substitution");
       rewriting.reread(reading, *now);
     }
   }
