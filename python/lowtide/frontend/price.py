@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 
 class Price(Protocol):
-    """What kernels cost: told of all of a graph's, then asked for each: ticks (ns), workspace (bytes), and what
-    its results hold (bytes, in the order of their leaves; empty: what they show).  real: can they run here?"""
+    """Prices of kernels.  It first receives all kernels of a graph, then returns for each: ticks (ns), workspace (bytes), and the bytes
+    that its results hold, in the order of their leaves (empty: as their shapes say).  real: can kernels run here?
+    """
 
     real: bool
 

@@ -29,10 +29,10 @@ class Program(Protocol):
     def device(self) -> Any: ...
 
     def without_kept(self: Self) -> Self:
-        """The same for plans that may read what is kept from them."""
+        """The same program for plans that may read the `kept` tensors."""
 
     def homes(self) -> Mapping[int, Any]:
-        """The tensors whose home is the host, with what the front end knows them by."""
+        """The tensors at home on the host, with their names in the front end."""
 
     def movable(self) -> Set[int]:
         """The tensors that code can send to the host."""
@@ -50,7 +50,7 @@ class Program(Protocol):
         """Does the code of the op that follows make the results of this one?"""
 
     def splittable(self: Self) -> Self:
-        """The program, whose graph no longer says what ops do that no code could run in parts."""
+        """The program, with a graph that describes only ops for which code can be generated in parts."""
 
     def transformed(self: Self, transforms: list[dict[str, Any]]) -> Self:
         """The program after these transforms.  Raises CaptureError for what cannot be put into code."""

@@ -64,7 +64,7 @@ class _Line:
 
 @contextlib.contextmanager
 def line() -> Iterator[None]:
-    """Shows what is done within; one line for the outermost."""
+    """Shows the progress of the block; nested calls share the line of the outermost."""
     global _shown
     asked = os.environ.get("LOWTIDE_PROGRESS", "").lower()
     shown = asked == "on" or asked != "off" and sys.stderr is not None and sys.stderr.isatty()

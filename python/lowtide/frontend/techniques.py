@@ -23,7 +23,7 @@ TECHNIQUES = TRANSFORMS | {"recompute", "in_place", "offload"}  # that the code 
 
 
 def techniques_of(techniques: Any) -> frozenset[str]:
-    """All that plans may use, of what a user has named; "offload" among them where it is meant for GPUs alone."""
+    """The techniques that plans may use, from those that the user named; "offload" only if it is meant for this device."""
     try:
         techniques = techniques if techniques is None or isinstance(techniques, str) else list(techniques)
     except TypeError:

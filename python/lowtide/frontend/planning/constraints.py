@@ -13,12 +13,11 @@ _SMALL = 512  # bytes; a block of a GPU's allocator
 
 @dataclass(frozen=True)
 class Constraints:
-    """What others hold beside a graph while it runs, and what it may save for its backward, in bytes.
+    """The memory of others beside a running graph, and the limit on what the graph may save for its backward, in bytes.
 
     resident: held by others all the time.  saved_earlier: the part of `resident` that earlier forwards have saved.
     gradients: held by others from the end of the graph's forward on.
-    save_limit: what may be live between its forward and backward beside its inputs, what the forward hands out
-        counted in; None: as much as fits.
+    save_limit: the most bytes live between its forward and backward, without its inputs but with its outputs; None: no limit.
     """
 
     resident: int = 0
@@ -37,7 +36,7 @@ class Constraints:
         return replace(self, resident=self.resident + small_fixed_bytes(program))
 
     def graph(self, program: Program) -> lowtide.Graph:
-        """The program's graph beside what others hold."""
+        """The program's graph, with the memory of others."""
         graph, barrier = program.graph, program.barrier
         if not self.gradients:
             return graph if graph.resident_bytes == self.resident else graph.edited(resident_bytes=self.resident)
@@ -47,8 +46,7 @@ class Constraints:
                             outputs=[*graph.outputs, graph.num_tensors])
 
     def live_limits(self, program: Program) -> dict[int, int | str]:
-        """What may be live while the barrier of that graph runs, as a Problem takes it: what is saved, and what is there
-        beside it."""
+        """The limit on bytes live at the barrier of that graph, in the form of a Problem: saved tensors and the memory beside them."""
         if self.save_limit is None:
             return {}
         barrier = program.graph.op(program.barrier)
@@ -64,13 +62,13 @@ def small_fixed_bytes(program: Program) -> int:
 
 
 def input_bytes(program: Program) -> int:
-    """Bytes of what is on the device before the graph runs: what it is given, and the state of its updates."""
+    """Bytes on the device before the graph runs: its inputs, and the state of its updates."""
     away = program.homes()
     return sum(t.bytes for t in program.graph.tensors if t.producer is None and t.index not in away)
 
 
 def given_bytes(program: Program) -> int:
-    """Bytes of what the graph is given."""
+    """Bytes of the graph's inputs."""
     state = {operand["tensor"] for op in program.graph.ops if op.kind == "lowtide.update"
              for operand in op.operands if operand["argument"] not in ("grad", "param")} - program.homes().keys()
     return input_bytes(program) - sum(program.graph.tensor(t).bytes for t in state)

@@ -17,8 +17,9 @@ COPIES = ("offload", "prefetch")
 
 
 def with_copies(program: Program, steps: list[Step], computes: list[int], elided: set[int]) -> list[Step]:
-    """These steps with the computations in the order of `computes`, without copies that code cannot make or that nobody
-    needs, and with frees where the code has them.  elided: ops of which no code is made."""
+    """The steps with computations in the order of `computes`, without copies that code cannot make or that are not needed, and with
+    frees at the places of the code.  elided: ops without code.
+    """
     fixed = {t for op in elided for t in program.graph.op(op).outputs}
     steps = _without_copies_of(steps, {t for kind, t, *_ in steps if kind in COPIES} - program.movable() | fixed)
     return _freed_early(program, _without_idle_copies(_in_order(program, steps, computes), set(program.homes())))

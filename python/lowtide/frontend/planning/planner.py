@@ -58,10 +58,10 @@ def plan_program(program: Program, options: Options, constraints: Constraints, b
 
 
 class Question:
-    """What is asked of the planner: a program, constrained.
+    """A planning question: a program with its constraints.
 
-    limit: the budget in bytes.  smallest: is the plan of the smallest peak asked for?  program: as it may be transformed; given:
-    as it was.  graph: beside what others hold.
+    limit: the budget in bytes.  smallest: is the plan with the smallest peak wanted?  program: the program that may be transformed;
+    given: the original one.  graph: with the memory of others.
     """
 
     def __init__(self, program: Program, options: Options, constraints: Constraints, budget: int | None,
@@ -108,7 +108,7 @@ class Question:
     # ---- plan
 
     def transformed(self, transforms: Transforms) -> tuple[Program, lowtide.Problem]:
-        """The program after these transforms, and what is asked of it."""
+        """The program after these transforms, and its planning problem."""
         if not transforms:
             return self.program, self.problem
         if transforms != self._latest[0]:
@@ -175,7 +175,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Found:
-    """transforms, plan: what was found.  facts: what a report says of the search."""
+    """transforms, plan: the result of the search.  facts: figures of the search for the report."""
 
     transforms: Transforms
     plan: lowtide.Plan
@@ -187,8 +187,8 @@ class _Found:
 class Answer:
     """The answer to a question.
 
-    program: after the transforms.  schedule: of it.  plan, graph: what that is as a lowtide.Plan of a lowtide.Graph.  cost: by
-    the verifier; None where the code takes more than the budget, since it cannot make every copy of the plan.
+    program: after the transforms.  schedule: of that program.  plan, graph: the schedule as a lowtide.Plan of a lowtide.Graph.  cost:
+    from the verifier; None if the code exceeds the budget, because it cannot make every copy of the plan.
     """
 
     question: Question

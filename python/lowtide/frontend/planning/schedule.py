@@ -21,8 +21,9 @@ Transfers = dict[int, list[tuple[str, int]]]
 
 @dataclass
 class Schedule:
-    """steps: computations, frees and copies, in the order in which they happen.  graph: the graph on which their peak is
-    the code's (states that nobody draws from again take no bytes).  program: what runs."""
+    """steps: computations, frees and copies, in order.  graph: the one on which their peak is that of the code (states without a
+    repeated draw take no bytes).  program: the one that runs.
+    """
 
     steps: list[Step]
     graph: lowtide.Graph

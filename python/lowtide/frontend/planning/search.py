@@ -55,10 +55,9 @@ class NotInParts(Exception):
 class Search:
     """The search for a plan of one problem.
 
-    problem: what is asked.  reduced: the same whose graph alone says what has to be kept.  asked: what both are told
-    beside graph, budget and order; kept: the same for a graph that stays as it is.  transformed_by: transforms -> the program
-    after them, and what is asked of that.  peak_of: what the code of a program's plan takes, which may be more than the
-    plan, since code cannot make every copy.
+    problem: to be solved.  reduced: the same problem, with constraints expressed in the graph only.  asked: the arguments of both
+    beside graph, budget and order; kept: those for an unchanged graph.  transformed_by: transforms -> the transformed program and
+    its problem.  peak_of: the peak of the code of a program's plan; it may exceed the plan's, since code cannot make every copy.
     """
 
     def __init__(self, problem: lowtide.Problem, reduced: lowtide.Problem, asked: dict[str, Any], kept: dict[str, Any], options: Options,
@@ -95,7 +94,7 @@ class Search:
         return found, outcome.floor or 0
 
     def _exact_in_place_of(self, found: Found) -> Found:
-        """A plan that keeps every bit, where it costs the same; else what was found."""
+        """A bit-identical plan, if it costs the same; otherwise the plan found."""
         if not found.transforms or self._made(found.transforms)[0].exactness(found.transforms).equal:
             return found
         left = [name for name in self._asked["techniques"] if name not in CHANGE_BITS]
@@ -188,15 +187,14 @@ class Search:
         return best
 
     def _smaller(self, best: Found | None, transforms: Transforms, made: Program, outcome: Any) -> Found | None:
-        """The one whose code takes less: what is known, or what this outcome has."""
+        """The one with the smaller peak of its code: the known plan, or that of this outcome."""
         if outcome is None:
             return best
         found = Found(transforms, outcome, max(outcome.peak, self._peak_of(made, outcome.plan)))
         return found if best is None or found.peak < best.peak else best
 
     def _known(self) -> Found | None:
-        """What was found of the smallest peak, perhaps for another captured graph that is equal, with what it takes as the
-        kernels of this one were measured."""
+        """A known plan with the smallest peak, perhaps of an equal captured graph, with its peak by the kernels measured for this graph."""
         known = _smallest.get(self._key)
         if known is None:
             return None

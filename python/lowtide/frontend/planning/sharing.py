@@ -34,10 +34,10 @@ _HALVINGS = 4  # of the range in which the smallest budget lies
 
 @dataclass(frozen=True)
 class GraphToPlan:
-    """What it takes to plan a graph, alone or with others.
+    """The data for planning a graph, alone or with others.
 
-    resident: bytes that its settings say others hold.  covers: the part of these that may be what other graphs are
-    seen to hold.  gradients: bytes of those that leaves will hold when its backward has ended.
+    resident: bytes that its settings reserve for others.  covers: the part of these that may be memory seen in other graphs.
+    gradients: bytes of gradients that leaves hold after its backward.
     """
 
     program: Program
@@ -52,8 +52,7 @@ class GraphToPlan:
 
     @functools.cached_property
     def saves(self) -> tuple[int, int]:
-        """The fewest and the most bytes that it saves: what is handed out, and all that is live between forward and
-        backward without a plan, its inputs apart."""
+        """The fewest and the most bytes that it may save: its outputs, and all tensors live between forward and backward unplanned, without its inputs."""
         plan = lowtide.own_plan(self._graph)
         position = plan.steps.index(("compute", self.program.barrier))
         graph, barrier = self._graph, self._graph.op(self.program.barrier)
@@ -67,7 +66,7 @@ class GraphToPlan:
         return self.program.graph
 
     def room(self, others: int) -> int:
-        """Bytes to leave for what its settings say and for so many of other graphs."""
+        """Bytes to leave for its reserve and for this many bytes of other graphs."""
         return self.resident + max(0, others - self.covers)
 
 
@@ -107,8 +106,7 @@ def one_after_another(calls: list[GraphToPlan], held: int) -> list[Pass]:
 
 
 def with_one_more(passes: list[Pass]) -> list[Pass]:
-    """The passes of steps in which one more forward waits than in any that was seen: of those that wait, one that saves the
-    most."""
+    """The passes of steps with one more waiting forward than any observed step: the one that saves the most waits twice."""
     waiting = [captured for pass_ in passes for captured in pass_.waiting]
     if not waiting:
         return passes
@@ -148,7 +146,7 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
 
 def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], limit: int, order: str,
           told: Told) -> dict[str, Assignment] | None:
-    """The assignments that take the least time of those that are tried; None if none is found."""
+    """The assignments with the least total time among those tried; None if none is found."""
     best: tuple[int, dict[str, Assignment]] | None = None
     for fraction in _FRACTIONS:
         tried = _try(passes, captured_graphs, waiting, fraction, limit, order, told)
@@ -160,8 +158,7 @@ def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: 
 
 
 def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, GraphToPlan], set[str], int, lowtide.Graph]:
-    """The graphs of these passes by their keys, the keys of those that wait, the budget in bytes, and the graph with the
-    largest peak."""
+    """The graphs of these passes by their keys, the keys of waiting ones, the budget in bytes, and the graph with the largest peak."""
     captured_graphs = {pass_.captured.key: pass_.captured for pass_ in passes}
     waiting = {captured.key for pass_ in passes for captured in pass_.waiting}
     most = constraints_of(passes, {key: captured_graphs[key].saves[1] for key in waiting})
@@ -172,8 +169,7 @@ def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, Gr
 
 def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float, limit: int,
          order: str, told: Told) -> tuple[int, dict[str, Assignment]] | None:
-    """The time of plans in which those that wait save that fraction of what they can, and the plans; None where one
-    of them is not found."""
+    """The total time of plans in which waiting graphs save this fraction of their range, and the plans; None if one has no plan."""
     saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (captured_graphs[key].saves,)}
     times = Counter(pass_.captured.key for pass_ in passes if not pass_.backward)
     assignments: dict[str, Assignment] = {}
@@ -189,7 +185,7 @@ def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: s
 
 
 def _asked(program: Program, constraints: Constraints, told: Told) -> tuple[lowtide.Graph, dict[int, int | str], dict[str, Any]]:
-    """The graph of a program beside what others hold, what may be live in it, and what else a Problem of it is told."""
+    """The graph of a program with the memory of others, its live limits, and the other arguments of its Problem."""
     told_of_it = told(program, constraints.alone)
     if TRANSFORMS & set(told_of_it.get("techniques", ())):
         program = program.splittable()

@@ -67,7 +67,7 @@ class Copies:
             self._half.values.pop(key, None)
 
     def arrive(self, key: Any) -> None:
-        """Wait for the copy back of a value, if one is under way: somebody reads it now."""
+        """Wait for the copy back of a value, if one is in flight, before its first reader."""
         coming = self._coming.pop(key, None)
         if coming is not None:
             self._half.values[key] = self._half.add(transfers.arrive, (coming,), coming.meta["like"])

@@ -28,13 +28,13 @@ aten = torch.ops.aten
 
 
 class HalfGraphBuilder:
-    """parent: the forward, for the backward.  elided: ops without code.  done: ops that the step has computed by now,
-    which the two halves share.
+    """parent: the forward, for the backward.  elided: ops without code.  done: ops that the step has computed so far, shared by both
+    halves.
 
-    program: what is put into code.  values: what a node of the joint graph, or one of its results (node, index), is
-    now on this half.  at: the node of the joint graph that is being put into code.
-    saved, numbers: the forward's values that the backward takes, in the order of its first placeholders, the numbers
-    before the others there and after them among the forward's results.
+    program: the one whose code is generated.  values: the current value in this half of a node of the joint graph, or of one of its
+    results (node, index).  at: the node of the joint graph whose code is being generated.
+    saved, numbers: the forward's values that the backward reads, in the order of its first placeholders; numbers come first there,
+    and last among the forward's results.
     """
 
     def __init__(self, program: Program, parent: HalfGraphBuilder | None, elided: set[int], done: set[int]) -> None:

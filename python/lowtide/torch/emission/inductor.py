@@ -26,7 +26,7 @@ _CALL = re.compile(r"(?:extern_kernels\.|torch\.ops\.(?:aten|mkldnn)\.)(\w+)[\w.
 
 
 class LostPlan(UserWarning):
-    """Inductor has not kept what a plan computes; the text says what."""
+    """Inductor has merged recomputations of a plan; the text names them."""
 
 
 class _Partitioner(CustomPartitionerFn):

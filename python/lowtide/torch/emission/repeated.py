@@ -76,10 +76,10 @@ def _runs(graph: fx.Graph) -> Iterator[list[fx.Node]]:
 
 
 class _Run:
-    """Nodes of a part.
+    """Consecutive nodes of one part.
 
-    form: what equal runs have in common.  varying: what else they are made of, in the order of the form: nodes from
-    outside, and whole numbers.  read_behind: which of the nodes are read behind the run.
+    form: equal for equal runs.  varying: the differences, in the order of the form: nodes from outside, and integers.  read_behind:
+    the nodes that are read after the run.
     """
 
     def __init__(self, nodes: list[fx.Node]) -> None:

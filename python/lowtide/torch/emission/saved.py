@@ -36,12 +36,12 @@ _OF_OBJECT = 3
 
 
 def note_left(node: fx.Node) -> None:
-    """Note that the backward writes over what a node of the forward computes."""
+    """Record that the backward overwrites the result of a node of the forward."""
     node.meta[_LEFT] = True
 
 
 def compile_forward(module: fx.GraphModule, name: str, code: object) -> Callable[[list[Any]], Any]:
-    """A boxed function that computes module.graph, and marks what the backward of the same `code` overwrites."""
+    """A boxed function that computes module.graph, and marks the tensors that the backward of the same `code` overwrites."""
     run = compile_graph(module, name)
     (output,) = module.graph.find_nodes(op="output")
     places = [i for i, n in enumerate(output.args[0]) if isinstance(n, fx.Node) and _LEFT in n.meta]
@@ -60,8 +60,9 @@ def compile_forward(module: fx.GraphModule, name: str, code: object) -> Callable
 
 
 def compile_backward(module: fx.GraphModule, name: str, code: object) -> Callable[[list[Any]], Any]:
-    """A boxed function that computes module.graph, and overwrites saved tensors where the forward of the same `code` has
-    left them and nobody else holds one."""
+    """A boxed function that computes module.graph, and overwrites saved tensors that are still where the forward of the same `code`
+    left them, and that nobody else can reach.
+    """
     run = compile_graph(module, name)
     written = {over.saved for over in map(overwriting, module.graph.nodes) if over and over.saved}
     places = [i for i, node in enumerate(module.graph.find_nodes(op="placeholder")) if node.name in written]
@@ -84,7 +85,7 @@ def compile_backward(module: fx.GraphModule, name: str, code: object) -> Callabl
 
 
 def _is_ours_alone(args: list[Any], i: int, code: object) -> bool:
-    """Is an argument what the forward of this code has left, where it left it, and has nobody else a hold of it?"""
+    """Is an argument where the forward of this code left it, without other references?"""
     storage = args[i].untyped_storage()
     return (getattr(storage, _MARK, None) == (code, storage.data_ptr())
             and sys.getrefcount(args[i]) <= _REFERENCES and args[i]._use_count() <= 1

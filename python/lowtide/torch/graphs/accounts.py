@@ -53,7 +53,7 @@ class Accounts:
         return stands + pass_.made + sum(old.values()) + pass_.new + pass_.unplanned - pass_.twice
 
     def staying(self) -> Sizes:
-        """What stands beside all graphs; what one kind of step is given may stand while another runs."""
+        """Memory beside all graphs; the inputs of one kind of step may exist while another step runs."""
         left = self._calls.left()
         return {key: size for key, size in self._calls.known.staying(not self._one_model()).items() if key not in left}
 

@@ -132,8 +132,7 @@ class Calls:
         return self._waiting.bytes()
 
     def beside_backwards(self) -> int:
-        """The most bytes that stand beside a backward, of those that wait: what earlier forwards have left, and gradients
-        that later ones will have made by then."""
+        """The most bytes beside the backward of a waiting forward: saved by earlier forwards, and gradients that later backwards have made."""
         self._waiting.prune()
         waiting, most, made = self._waiting.all(), 0, 0
         for i, w in reversed(list(enumerate(waiting))):

@@ -176,7 +176,7 @@ class Group:
                 self._say()
 
     def backward(self, captured: GraphRecord, args: list[Any], outside: list[Cause]) -> None:
-        """Its backward runs now.  outside: what the graph's watch has found."""
+        """Called when its backward runs.  outside: memory found by the graph's watch."""
         with self.lock:
             to_come, waiting = self.calls.beside_backwards(), self.calls.waiting_bytes()
             self._look(captured, self.calls.backward(captured, args))
@@ -191,7 +191,7 @@ class Group:
             self.meet_over_budget(pass_, others)
 
     def meet_over_budget(self, pass_: ObservedPass, others: int) -> None:
-        """A pass breaks the budget; it is said when all is known that belongs to it."""
+        """Record a pass over the budget; the warning is given when all causes are known."""
         more = pass_.captured.plans < MOST_PLANS
         outlook = "From the next step on its graphs are planned together." if more else \
             f"Its graphs were planned together {MOST_PLANS} times, for as many orders of calls, and are not again."

@@ -47,13 +47,13 @@ class KnownStorages:
         return is_new
 
     def alive(self) -> dict[int, KnownStorage]:
-        """Those that somebody still holds."""
+        """The storages that still exist."""
         for key in [key for key, s in list(self._known.items()) if s.ref.expired()]:
             del self._known[key]
         return dict(self._known)
 
     def staying(self, given: bool) -> Sizes:
-        """Parameters and buffers; given: and what the user has given to any graph and still holds."""
+        """Parameters and buffers; given: also inputs from the user that still exist."""
         return {key: s.size for key, s in self.alive().items() if s.stays or given and not s.made}
 
     def gradients(self) -> Sizes:

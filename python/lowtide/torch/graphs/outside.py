@@ -24,8 +24,9 @@ _names: dict[type, tuple[str, ...]] = {}  # a node's class -> its attributes tha
 
 
 def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """Storages, with their bytes, that code outside of all graphs holds before a graph runs with `args`: what its
-    nodes have saved, by and by; what the piece right before saved and made; which of `args` it made."""
+    """Storages with their bytes that code outside of all graphs holds before a graph runs with `args`: those saved by its autograd
+    nodes so far; those that the piece right before saved and made; and which of `args` it made.
+    """
     made = storages(t for t in leaves(args) if t.grad_fn is not None and not _is_captured(t.grad_fn))
     saved: dict[int, int] = {}
     piece = dict(made)
@@ -52,8 +53,7 @@ def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int,
 
 
 def tangent_bytes(tangents: list[Any]) -> int:
-    """Bytes that code outside hands to the backward: of tangents of more than one number that are not all zeros,
-    as those are of results that nobody used."""
+    """Bytes of tangents from outside code: those with more than one element that are not all zeros, as tangents of unused results are."""
     return sum(t.numel() * t.element_size() for t in leaves(tangents) if t.numel() > 1 and bool(t.any()))
 
 

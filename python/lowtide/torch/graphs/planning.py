@@ -50,9 +50,9 @@ _LITTLE = 0.05  # of overhead, within which no other way is looked for
 
 @dataclass(frozen=True)
 class Traced:
-    """The joint graph that AOTAutograd has traced of a captured graph.
+    """The joint graph that AOTAutograd traced from a captured graph.
 
-    gm, inputs: of what it was traced.  trains: has it a backward?  sizes: that are open in it.
+    gm, inputs: what was traced.  trains: does it have a backward?  sizes: its symbolic sizes.
     """
 
     gm: fx.GraphModule
@@ -77,8 +77,8 @@ class Traced:
 class Terms:
     """The terms on which a graph is planned.
 
-    constraints: what others hold.  budget: in bytes, None for that of the settings.  start: a plan that may be known.  agreed:
-    with the other graphs of the model, if it is.
+    constraints: the memory of others.  budget: in bytes, None for that of the settings.  start: a known plan.  agreed: the
+    assignment shared with the other graphs of the model, if there is one.
     """
 
     constraints: Constraints
@@ -88,14 +88,14 @@ class Terms:
 
 
 class GraphPlanner:
-    """Plans one captured graph, each time that it is compiled.
+    """Plans one captured graph each time that it is compiled.
 
-    `plan` goes through the stages in this order: lower and price (program/), constrain (what others hold), plan, transform,
-    schedule and verify (frontend/planning), and note what was found for the time that the code runs.
+    `plan` has these stages, in this order: lower and price (program/), constrain (memory of others), plan, transform, schedule and
+    verify (frontend/planning), and record the result for the run time.
 
-    record: where it notes what it found.  find: a number under which the group plans the graph later, with others;
-    None: it is planned at once.  watch: for what others hold beside the latest plan; None where there is none.  updates:
-    what makes its updates, if the backward is to make them.  near: the latest plan at other sizes, if these are open.
+    record: of its results.  find: a number under which the group plans the graph later, together with others; None: it is planned
+    at once.  watch: for memory of others beside the latest plan; None without one.  updates: the optimizer's updates in the backward,
+    if any.  near: the latest plan at other sizes, if sizes are symbolic.
     """
 
     def __init__(self, settings: Settings, group: Group, record: GraphRecord, find: int | None) -> None:
@@ -179,7 +179,7 @@ class GraphPlanner:
                            record.updated, self._find is not None)
 
     def _terms(self, traced: Traced, program: PlannableProgram, to_plan: GraphToPlan, settings: Settings) -> Terms:
-        """The terms that were agreed upon with other graphs, or else those of what stands beside this one now."""
+        """The terms agreed upon with other graphs, or else those of the memory beside this one now."""
         group, record = self._group, self._record
         agreed = record.assignment or (group.assignments.get(to_plan.key) if group.assignments else None)
         if agreed:
@@ -262,8 +262,9 @@ class GraphPlanner:
             return None
 
     def _plan(self, program: PlannableProgram, settings: Settings, terms: Terms) -> tuple[Schedule, Report]:
-        """The schedule and the report of a plan that reads nothing in its backward that somebody may write to before it;
-        where no such plan keeps the budget, of one that does (written.py looks whether somebody has)."""
+        """The schedule and the report of a plan whose backward reads no tensor that others may write before it.  If no such plan keeps the
+        budget, of one that does read such tensors (written.py checks for writes).
+        """
         try:
             return plan_program(program, settings, terms.constraints, terms.budget, terms.start)
         except BudgetError as error:
@@ -275,7 +276,7 @@ class GraphPlanner:
     # ---- note
 
     def _note(self, traced: Traced, terms: Terms, planned: Schedule, report: Report, same: GraphRecord | None) -> None:
-        """Note what was found.  same: a graph that has the same plan, and whose report this one's is."""
+        """Record the result.  same: a graph with the same plan, whose report this one shares."""
         record, group, constraints, program = self._record, self._group, terms.constraints, planned.program
         assert isinstance(program, PlannableProgram), "as the one that was planned"
         record.report, record.constraints, record.steps = report, constraints, planned.steps
@@ -309,8 +310,9 @@ class GraphPlanner:
             self.watch.grow(known.peak, known.between, known.budget)
 
     def changing(self, inputs: list[Any]) -> set[int]:
-        """Which inputs others may write to between forward and backward: all but parameters, which whoever trains leaves
-        alone until the backward has run, as far as nobody was seen to write to them."""
+        """The inputs that others may write between forward and backward: all except parameters, which are normally not changed before the
+        backward, unless a write was observed.
+        """
         return {i for i, value in enumerate(inputs)
                 if isinstance(value, torch.Tensor) and (i in self.written or not isinstance(value, torch.nn.Parameter))}
 

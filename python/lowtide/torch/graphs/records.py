@@ -13,14 +13,13 @@ from ..tensors.storages import Sizes
 
 @dataclass(eq=False)
 class GraphRecord:
-    """What is known of a compiled graph.
+    """The record of a compiled graph.
 
-    to_plan: what it takes to plan it (sharing.GraphToPlan), None if no plan can run it.  report, constraints, steps:
-    of its plan.  place: of its report among all.
-    assignment: what it will be planned with at its next call (sharing.Assignment).  plans: how often it was planned
-    with others.
-    own: the storages it was given, by the last look.  leaves: gradients that its backward makes, by leaf.  updated:
-    parameters that it updates.
+    to_plan: the data for planning it (sharing.GraphToPlan), None if it cannot be planned.  report, constraints, steps: of its plan.
+    place: the index of its report.
+    assignment: the terms of its planning at the next call (sharing.Assignment).  plans: how often it was planned with others.
+    own: the storages of its inputs, at the last look.  leaves: gradients that its backward makes, by leaf.  updated: parameters that
+    it updates.
     """
 
     number: int
@@ -39,13 +38,12 @@ class GraphRecord:
 
 @dataclass(eq=False)
 class ObservedPass:
-    """One run of a graph's forward or backward, and what others held meanwhile.
+    """One run of a graph's forward or backward, and the memory that others held meanwhile.
 
-    waiting: graphs whose forwards have left something, once for each; unplanned: bytes that such a forward left
-    of which no plan knows.  own: what the graph was given; stays: the parameters and buffers among it; given: what the
-    user gave it beside those, all of one call.  made: bytes of
-    what others were given and the model's own code had made.  twice: bytes that the graph is given and a waiting
-    forward has left.  old: gradients from before the step, by leaf; new: bytes of those of this step.
+    waiting: graphs with waiting forwards, once for each; unplanned: bytes saved by waiting forwards without a plan.  own: the graph's
+    inputs; stays: the parameters and buffers among them; given: the other inputs from the user, of one call.  made: bytes of inputs
+    of other graphs that the model's own code made.  twice: bytes that are both an input and saved by a waiting forward.  old:
+    gradients from before the step, by leaf; new: bytes of those of this step.
     """
 
     captured: GraphRecord

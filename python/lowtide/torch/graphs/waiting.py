@@ -17,9 +17,10 @@ _TURNS = 8  # of other forwards and their backwards, after which a forward that 
 
 @dataclass(eq=False)
 class WaitingForward:
-    """A forward that has left `size` bytes.  ref: a storage that its backward takes and nobody else has, or of its
-    results if there is none; alone: is it the former?  handed_out: storages of its results.  turns: how often others
-    have begun after a backward since."""
+    """A forward that has saved `size` bytes and whose backward has not run.  ref: a storage that only its backward uses, or one of its
+    results if there is none; alone: is it the former?  handed_out: storages of its results.  turns: how often other forwards have
+    begun after a backward since.
+    """
 
     captured: GraphRecord
     ref: StorageWeakRef
@@ -41,7 +42,7 @@ class WaitingForwards:
                                         tuple(storages(handed_out))))
 
     def all(self) -> list[WaitingForward]:
-        """Those whose tensors somebody held at the last `prune`."""
+        """The waiting forwards whose tensors existed at the last `prune`."""
         return self._all
 
     def prune(self) -> None:
@@ -55,7 +56,7 @@ class WaitingForwards:
             w.turns += 1
 
     def is_any(self) -> bool:
-        """Does one wait that will have its backward in this step, and is not kept by somebody?"""
+        """Is there a forward that waits for its backward in this step, and is not kept by the caller?"""
         return any(w.turns < _TURNS for w in self._all)
 
     def take(self, captured: GraphRecord, args: list[Any]) -> WaitingForward | None:

@@ -84,10 +84,9 @@ def buckets(gradients: int) -> int:
 class GraphWatch:
     """Measures the memory that others hold beside one running graph, and warns of memory that its plan does not count.
 
-    peak, between, budget: the plan's, of a Report.  counted: bytes beside the graph for which it leaves room.
-    saved_earlier: of these, bytes of earlier forwards.  base: what `reserve` must be, less the bytes that are found
-    beside it.
-    reserved: has the user said what stands beside it?  allocator: or has a GPU's, what was there at the time?
+    peak, between, budget: of the plan's Report.  counted: bytes beside the graph for which the plan leaves room.  saved_earlier: of
+    these, bytes saved by earlier forwards.  base: the `reserve` to pass, minus the bytes found beside the graph.
+    reserved: did the user pass `reserve`?  allocator: or was it read from a GPU's allocator?
     """
 
     def __init__(self, model: ModelWatch, plan: tuple[int, int, int], *, counted: int, saved_earlier: int, base: int,
@@ -150,7 +149,7 @@ class GraphWatch:
         return causes
 
     def _over(self, held: int, beside: int) -> int:
-        """Bytes by which the budget is broken where the plan holds `held`, what it counts of `beside` included."""
+        """Bytes by which the budget is exceeded if the plan holds `held`, including the part of `beside` that it counts."""
         return held + max(0, beside - self._counted) - self._budget
 
     def _meet_outside(self, args: list[Any], left: int) -> None:
