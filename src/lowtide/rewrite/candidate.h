@@ -1,4 +1,4 @@
-// A region that might be worth splitting, before anybody has said into how many parts.
+// A region that may be worth splitting, before a number of parts is chosen.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Convex sets of ops: no way leads out of one and into it again.
+// Convex sets of ops: no path leaves such a set and returns.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which axes to follow. A batch runs through a network from its inputs; what is large in the middle
-// (logits over tokens) may have axes that the inputs do not.
+// The axes to follow. A batch runs through a network from its inputs; large tensors in the middle
+// (logits over tokens) may have axes that the inputs do not have.
 #include <algorithm>
 #include <bit>
 #include <cstdint>

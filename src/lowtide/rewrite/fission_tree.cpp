@@ -1,18 +1,18 @@
-// Problem: almost any convex set of ops could run in parts. Which few are worth a look?
+// Problem: almost every convex set of ops could be split. Which few are worth planning?
 //
-// Idea: splitting lowers the peak only where it holds what is live there. So for each axis, on the
-// graph of the ops that carry it, a dominator is scored by the hot bytes of what it rules, halved,
-// less what its parts would read that is not hot and must be there all the while. Scores fall into
-// levels, since more saved costs more time; of each level the deepest dominators give their ops.
-// The regions of all axes hang below one another by inclusion.
+// Idea: a split lowers the peak only if the region holds tensors that are live at the peak (hot).
+// So for each axis, on the graph of the ops that carry it, a dominator is scored: half of the hot
+// bytes of the ops that it dominates, minus the inputs of its parts that are not hot and must be
+// live throughout. Scores are grouped into levels, since more savings cost more time. In each
+// level the deepest dominators give the regions. The regions of all axes form a tree by inclusion.
 //
 // Source: MAGIS (R. Chen et al., ASPLOS 2024), Algorithm 1, equations 3 and 4, with the input term
-// that its released code leaves out; and a virtual dominator above all ops, which stands for the
-// input tensor. A region that is not legal as it is loses what keeps it from being (shape_region).
+// that its released code omits, and with a virtual dominator above all ops, which stands for the
+// input tensor. A region that is not legal is reduced until it is (shape_region).
 //
 // Invariant: a node's ops are convex and carry its axis; children are proper subsets of parents.
 //
-// Loses: where what is worth splitting hangs on no single op, as the joint end of two towers.
+// Loses: if no single op dominates the region, as where two towers join.
 #include "lowtide/rewrite/fission_tree.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The F-Tree (MAGIS, ASPLOS 2024, sections 4.3 and 5.1): regions that could be split, the smaller
-// below those that hold them, and which of them are, into how many parts. See fission_tree.cpp.
+// The F-Tree (MAGIS, ASPLOS 2024, sections 4.3 and 5.1): regions that could be split, each below
+// the one that contains it, with the enabled regions and their numbers of parts. See
+// fission_tree.cpp.
 #pragma once
 
 #include <cstddef>

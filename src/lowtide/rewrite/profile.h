@@ -1,9 +1,9 @@
-// The memory of a graph's own order, and what it would take to bring it down to a budget: an
-// estimate in one pass, where plans and bounds take far longer.
+// The memory profile of the unplanned step, and an estimate of the time to bring it down to a
+// budget, in one pass.
 //
-// Every tensor is an interval of the order. What of a region runs in parts is seen as its last part
-// sees it: part-sized tensors beside what the parts before have put together, so that any number of
-// parts is estimated without making them.
+// Every tensor is an interval of the order. For a region in parts only the last part is modelled:
+// part-sized tensors beside the assembled results of the parts before. So any number of parts is
+// estimated without building the graph.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Regions along axes, by what makes a step's memory: its largest tensors, what is kept from one end
-// to the other, the ops at which it is fullest.
+// Proposes regions along axes, from the largest tensors, the tensors held from forward to
+// backward, and the steps with most memory.
 #include <algorithm>
 #include <map>
 #include <set>

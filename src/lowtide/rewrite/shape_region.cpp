@@ -1,11 +1,11 @@
-// From ops that an axis reaches to a region that can be split along it.
+// Reduces ops that an axis reaches to a region that can be split along it.
 //
-// Two things can fail when only some of the ops carry: a way may leave them and come back, and what
-// joined them may be left out, so that they fall into components of which each needs an axis to
-// begin from. The first is mended by keeping the largest convex set. For the second the reach of
-// the whole family is asked: an op that nothing has reached begins from a tensor whose axis the
-// family knows. Ops that stop are left out, and it begins again. So are those that make what is
-// asked for whole before the parts, as the targets that a loss counts.
+// Two problems occur if only some of the ops carry the axis. First, a path may leave the set and
+// return; the largest convex subset is kept. Second, ops that connect the others may be missing,
+// so the set has several components, each of which needs an axis to start from. Then the reach of
+// the whole family is used: an op that nothing has reached starts from a tensor whose axis the
+// family has. Ops that stop the axis are removed, and the procedure starts again. So are ops whose
+// results must be whole before the parts, such as the targets that a loss counts.
 #include <algorithm>
 #include <limits>
 

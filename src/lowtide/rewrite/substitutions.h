@@ -1,4 +1,4 @@
-// Substitutions that the rules allow on a graph, with what each would save and cost.
+// The substitutions that the rules allow on a graph, with savings and costs.
 #pragma once
 
 #include <cstdint>

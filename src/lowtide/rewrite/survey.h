@@ -1,4 +1,4 @@
-// All that is proposed for a graph, with what it would save and cost.
+// All proposals for a graph, with estimated savings and costs.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The judgement of `lowtide verify`: does a plan file hold for a graph, and is what it claims true?
+// The check of `lowtide verify`: whether a plan file keeps every rule on a graph, and whether its
+// figures are right.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The state of a run, moved on by one step at a time under the rules of docs/reference/cost.md.
-// Private to the room: simulate and verify are built on it.
+// The state of a run, advanced by one step at a time under the rules of docs/reference/cost.md.
+// Private to the room: simulate and verify use it.
 #pragma once
 
 #include <optional>

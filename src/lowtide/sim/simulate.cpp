@@ -1,4 +1,4 @@
-// Replay, written down.
+// Replays a plan and records memory and times.
 #include "lowtide/sim/simulate.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a plan costs: the one place that knows. docs/reference/cost.md has the rules in words.
+// The cost of a plan. No other code computes it; docs/reference/cost.md has the rules in words.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The judge: every plan passes it before anyone sees it.
+// The verifier: the driver passes every plan to it before returning it.
 #pragma once
 
 #include <optional>

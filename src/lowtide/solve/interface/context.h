@@ -1,9 +1,9 @@
-// What a solver is given besides its problem (limits, seed, options, starting plans), and where it
-// reports the plans and lower bounds that it finds.
+// What a solver gets besides its problem (limits, seed, options, start plans), and the sink for
+// its plans and lower bounds.
 //
-// A solver offers plans and claims as it finds them; the context prices every offer by `simulate`,
-// keeps the best, writes the history and tells whoever watches. So a solver that is stopped at any
-// moment has already handed over its best plan.
+// A solver offers plans and claims as it finds them. The context simulates every offer, keeps the
+// best, records the history and notifies the watcher. So a solver that is stopped at any time has
+// already delivered its best plan.
 #pragma once
 
 #include <functional>

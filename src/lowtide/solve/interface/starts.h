@@ -1,4 +1,4 @@
-// What constructive solvers build on.
+// Start plans of constructive solvers.
 #pragma once
 
 #include <vector>

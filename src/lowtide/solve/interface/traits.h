@@ -1,5 +1,4 @@
-// What a solver is. Each says it once of itself; whoever needs a solver for a purpose asks the
-// table for a trait and not for a name.
+// Traits of solvers. Other code selects solvers from the table by trait, not by name.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
-// Each action stands before an op of the base; in the graph that is made it stands before each part
-// of that op, and computes or fetches the same part. The order is the view's, one part after the
-// other, with joins right behind what they join; where that is none of the made graph, which a
-// region can cause that makes something once for others too, it is the made graph's own.
+// Each action stands before an op of the base graph. In the transformed graph it stands before
+// each part of that op, and computes or fetches the same part. The order is the view's, one part
+// after the other, with joins right after the parts that they join. If this is no topological
+// order of the transformed graph, which a region can cause that makes something once for other ops
+// too, the given order of the transformed graph is used.
 #include "lowtide/solve/magis/build.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// From a state to a plan: the graph is made, and what the state computes and copies is done in each
+// From a state to a plan: builds the transformed graph, and applies the state's actions in each
 // part. See build.cpp. Private to `magis`.
 #pragma once
 

@@ -1,15 +1,14 @@
-// Problem: thousands of states a second, each a graph in parts with computations and transfers
-// beside it, are to be told apart and priced.
+// Problem: deduplicate and price thousands of states a second, each a graph in parts with
+// recomputations and transfers.
 //
-// Idea: the view has one op for all of its parts, so a state is a sequence of events on the base:
-// ops, ops again, fetches, and where a region ends. A use is served by the latest value of its
-// slot; so one pass tells for how long every value is needed, and a sum over these the memory. What
-// links carry is laid out in order of need, as late as it can be hidden (section 6.2). The same
-// events make a graph, whose hash goes both ways: down, what each value is computed from; up, what
-// becomes of it. MAGIS hashes downwards alone, and so takes two states for one in which other users
-// read the copy.
+// Idea: the view has one op for all parts of an op, so a state is a sequence of events on the base
+// graph: ops, recomputations, fetches, and ends of regions. The latest value of a slot serves a
+// use. So one pass gives the lifetime of every value, and a sum over these the memory. Transfers
+// are placed in order of need, as late as they can be hidden (section 6.2). The same events define
+// a graph, whose hash covers the computation of each value (downwards) and its users (upwards).
+// MAGIS hashes downwards only, and so treats two states as one if other users read the copy.
 //
-// Loses: what only the made graph shows, as where exactly in a part a transfer ends.
+// Loses: properties of the built graph only, such as the exact end of a transfer within a part.
 #include "lowtide/solve/magis/evaluate.h"
 
 #include <algorithm>

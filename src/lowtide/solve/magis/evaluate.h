@@ -1,4 +1,4 @@
-// What a state of the search takes, without its graph being made. See evaluate.cpp. Private to
+// The cost of a state of the search, without building its graph. See evaluate.cpp. Private to
 // `magis`.
 #pragma once
 

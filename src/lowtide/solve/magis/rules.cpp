@@ -1,10 +1,9 @@
-// What is live at the fullest place with users on both sides of it is what the paper's two rules
-// are tried on. Its dual rules take back any of what they did.
+// The paper's two rules are tried on tensors live at the peak with users on both sides of it. The
+// dual rules undo any of their actions.
 //
-// A value that is computed again needs its inputs. The paper keeps them until then and computes
-// them again in a later step, if that pays; on a chain of equal sizes such a step wins nothing by
-// itself, so here those that are not there are computed again at once, and the paper's way is a
-// rule beside it.
+// A recomputed value needs its inputs. The paper keeps them until then, and recomputes them in a
+// later step if that pays. On a chain of equal sizes such a step gains nothing by itself. So here
+// freed inputs are recomputed at once, and the paper's way is an additional rule.
 #include "lowtide/solve/magis/rules.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The scheduling rules of MAGIS (section 5.2) on a state: computing again, copying to the host and
-// back, and taking either back. See rules.cpp. Private to `magis`.
+// The scheduling rules of MAGIS (section 5.2) on a state: recomputation, copies to the host and
+// back, and their inverses. See rules.cpp. Private to `magis`.
 #pragma once
 
 #include <cstdint>

@@ -1,21 +1,21 @@
-// Problem: after a small change, put the tasks into an order that needs little memory, without
-// looking at all of them again.
+// Problem: after a small change, find an order of the tasks with little memory, without examining
+// all of them.
 //
-// Idea: a task that nearly all others come before or behind (a narrow waist) divides the order:
-// what comes before it hardly meets what comes behind it. So only the stretch around the change is
-// looked at, from one waist to another; its components one after the other, each cut again at its
-// own waists; and each block is solved by a program over its sets of computed tasks.
+// Idea: a task that is comparable with nearly all others (a narrow waist) divides the order: tasks
+// before it hardly overlap with tasks after it. So only the stretch around the change is examined,
+// from one waist to another. Its components follow one another, each divided at its own waists,
+// and each block is solved by a dynamic program over its sets of computed tasks.
 //
 // Source: MAGIS (ASPLOS 2024), Algorithm 2, whose listing has constants of 20, 10 and 4: here an
-// end of the stretch looks at 20 places beyond the change, leaves the first 10 aside and takes
-// the first waist of at most 4, else the narrowest. Blocks are cut at waists of at most 1,
-// component by component, where those between waists of 0 are too large; the paper always does so.
+// end of the stretch examines 20 places beyond the change, skips the first 10 and takes the first
+// waist of at most 4, else the narrowest. Blocks are divided at waists of at most 1, component by
+// component, if those between waists of 0 are too large; the paper always does so.
 //
-// Invariant: blocks are runs of a topological order, so any orders of theirs make one; and what
-// comes back is kept only where its peak is no higher.
+// Invariant: blocks are runs of a topological order, so any orders of theirs form one. A new order
+// is kept only if its peak is not higher.
 //
-// Loses: wide blocks, where the program gives up: then the repair, which tries places one task at a
-// time, still finds something. It loses where two tasks must move together.
+// Loses: wide blocks, for which the program gives up. Then the repair, which tries places one task
+// at a time, still finds improvements, unless two tasks must move together.
 #include "lowtide/solve/magis/schedule.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Orders of least memory, and the repair of one where something has changed. See schedule.cpp.
-// Private to `magis`.
+// Orders of least memory, and the repair of an order after a change. See schedule.cpp. Private to
+// `magis`.
 #pragma once
 
 #include <cstddef>

@@ -1,23 +1,22 @@
-// Problem: which regions in how many parts, which values computed again, which on the host and
-// back, all together?
+// Problem: choose regions and their parts, recomputations, and transfers, all together.
 //
-// Idea: a state is a fission of the F-Tree and what is computed and copied beside it. States wait
-// in a queue, best first: a state over the limit by how far, others by what is to be least. The
-// best is taken, every rule is tried on it, and what is new (by its hash) and not much worse than
-// the best of all waits in its turn. Both objectives are one search with the figures exchanged.
+// Idea: a state is a fission of the F-Tree with recomputations and copies. States are in a
+// priority queue: states over the limit by their excess, others by the objective. The best is
+// expanded by every rule. New states (by hash) that are not much worse than the best of all are
+// inserted. Both objectives are one search with the two figures exchanged.
 //
-// Source: MAGIS (R. Chen et al., ASPLOS 2024), Algorithm 3. What is ours: candidates are told apart
-// and priced on the base's own ops (evaluate.cpp), and only a state that would be the best is made,
-// placed and simulated; where that says otherwise, the fission's estimates are corrected by as
-// much. From each state rules are applied one after the other, best by time lost for what they
-// take off, as long as that helps: the paper needs an expansion for each such step. And every
-// second state is of the fission that was looked at least, since one step down in the fission that
-// leads is always better than a first look at another.
+// Source: MAGIS (R. Chen et al., ASPLOS 2024), Algorithm 3. Different here: candidates are
+// deduplicated and priced on the base graph's ops (evaluate.cpp). Only a state that would be the
+// new best is built, placed and simulated; an error of the estimate then corrects the estimates of
+// its fission. From each state rules are applied one after the other, best by time lost per byte
+// saved, while that helps; the paper needs an expansion for each such step. Every second expanded
+// state is of the fission that was expanded least, since otherwise one more step in the leading
+// fission always beats a first look at another.
 //
-// Invariant: what is offered is a plan of the made graph, simulated there.
+// Invariant: every offered plan was simulated on its transformed graph.
 //
-// Loses: to searches that move computations freely, on graphs that no axis runs through: all that
-// is computed again stands right before its reader.
+// Loses: to searches that move computations freely, on graphs without a long axis: all
+// recomputations stand right before their readers.
 #include "lowtide/solve/magis/search.h"
 
 #include <algorithm>

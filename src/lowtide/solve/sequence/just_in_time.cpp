@@ -1,7 +1,11 @@
-// Problem: a cut says what to keep across one cut point; how does the rest come back?
-// Idea: just in time, each op when its first reader is about to run, with everything it lacks.
-// Invariant: a tensor is made again at most once, so the sequence is at most twice as long.
-// Loses: memory away from the cut point is not looked at; what comes back stays until its last use.
+// Problem: a cut selects the tensors kept across one cut point. How are the others restored?
+//
+// Idea: just in time: before an op runs, its missing inputs are recomputed, recursively.
+//
+// Invariant: a tensor is recomputed at most once, so the sequence is at most twice as long.
+//
+// Loses: memory away from the cut point is ignored; a restored tensor stays live until its last
+// use.
 #include "lowtide/solve/sequence/just_in_time.h"
 
 #include <cstdint>

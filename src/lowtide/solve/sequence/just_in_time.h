@@ -1,4 +1,4 @@
-// The plan that keeps a set of tensors across one op, and makes all else again when it is needed.
+// The plan that keeps a given set of tensors across one op, and recomputes all others when needed.
 #pragma once
 
 #include <optional>

@@ -1,11 +1,11 @@
-// Each term is a set of tensors that any plan must hold at one moment; the largest is the floor. An
-// op in place needs as much as one that takes its outputs' bytes anew, frees afterwards what it
-// overwrites, and has that much less workspace: so least_workspace keeps every term valid.
+// Each term is a set of tensors that every plan must hold at one time; the largest is the floor.
+// An op in place needs as much as an op with new outputs that frees the overwritten inputs
+// afterwards and has that much less workspace. So least_workspace keeps every term valid.
 //
-// With the order given, what cannot be made again also counts from where it is made to where it is
-// last used for the first time: an output of an op that may run only once, a releasable input, and
-// an output of an op that may not run again from some position on. What a chain of such ops needs
-// beyond that is left to the solver `bounds`.
+// With a given order, tensors that cannot be recomputed also count from their production to the
+// last first use: an output of an op that may run only once, a releasable input, and an output of
+// an op that may not run again after some position. Further bounds from chains of such ops are
+// left to the solver `bounds`.
 #include "lowtide/solve/sequence/peak_floor.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The structural floor of the peak: what no plan of any solver can go below.
+// The structural lower bound on the peak of every plan.
 #pragma once
 
 #include "lowtide/plan/problem.h"

@@ -1,20 +1,19 @@
-// Problem: given what is computed in which order, and which tensors are on the host between which
-// of their uses, choose the moments of their frees and fetches, so that the device's lane waits
-// little and the budget is kept.
+// Problem: given a sequence of computations, and the tensors that are on the host between given
+// uses, choose the times of their frees and fetches, so that the compute lane waits little and the
+// budget is kept.
 //
-// Idea: a free right after the last use and a fetch right before the next need the least memory, so
-// what that keeps within the budget can be kept within it, whatever else happens. From there one
-// pass along the computations, with the clocks of the three lanes, puts off every free for as long
-// as its copy out runs and no memory is missing, and brings forward every fetch to when the lane
-// must begin it for all to come in time, if its bytes fit from there until it is needed. When that
-// is, a pass backwards says, by the times of the computations alone: where they stall, the lane in
-// has time to spare.
+// Idea: a free right after the last use and a fetch right before the next use need the least
+// memory, so a budget that can be kept is kept by that placement. From there one pass along the
+// computations, with the clocks of the three lanes, delays every free while its copy to the host
+// runs and its memory is not needed. It moves every fetch forward to the time at which the lane
+// must start it, if its bytes fit from there until its use. A backward pass computes that time
+// from the computations alone; where these stall, the host-to-device lane has spare time.
 //
-// Invariant: `needed_` is what every position needs with all frees that wait already done.
+// Invariant: `needed_` is the memory at every position with all delayed frees already done.
 //
-// Loses: fetches overtake nobody, so a large one that does not fit yet holds back small ones behind
-// it; and which of two frees is waited for, where either would do, is not weighed. Against every
-// placement of tiny cases it is the best in three of four.
+// Loses: fetches do not overtake each other, so a large one that does not fit yet delays small
+// ones behind it. If waiting for either of two frees would suffice, the choice is arbitrary.
+// Compared with every placement of tiny cases it is optimal in three of four.
 #include "lowtide/solve/sequence/placement.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// When what leaves the device is freed, and when it comes back: a placement of transfers by a rule.
+// Places transfers by a rule: when offloaded tensors are freed and fetched back.
 #pragma once
 
 #include <optional>
