@@ -97,14 +97,18 @@ std::vector<Task> construct_tight(AutoState& state, double share) {
   return tasks;
 }
 
-// The first of the table that is for nothing else.
+// Those that are for nothing else, each with the same part of the share.
 std::vector<Task> tight(AutoState& state, double share) {
-  for (const Solver* solver : state.solvers(Trait::tight)) {
+  std::vector<const Solver*> solvers = state.solvers(Trait::tight);
+  std::erase_if(solvers, [](const Solver* solver) {
     const solve::Traits traits = solver->traits();
-    if (!traits.has(Trait::guest) && !traits.has(Trait::constructive))
-      return {state.task(solver, 50 * (1000 + state.ops()), share)};
-  }
-  return {};
+    return traits.has(Trait::guest) || traits.has(Trait::constructive);
+  });
+  std::vector<Task> tasks;
+  for (const Solver* solver : solvers)
+    tasks.push_back(
+        state.task(solver, 50 * (1000 + state.ops()), share / static_cast<double>(solvers.size())));
+  return tasks;
 }
 
 std::vector<Task> engine(AutoState& state, double share) {
@@ -165,7 +169,7 @@ constexpr std::array<Phase, 11> kPhases = {{
      chain},
     {"longer", "constructive solvers for tight budgets again, where there is no plan", When::once,
      .5, is_missing_plan, construct_tight},
-    {"tight", "a solver for the tightest budgets, where there is no plan", When::once, .2,
+    {"tight", "solvers for the tightest budgets alone, where there is no plan", When::once, .3,
      is_missing_plan, tight},
     {"settle", "the bounds, on small graphs", When::once, 1,
      [](const AutoState& state) {

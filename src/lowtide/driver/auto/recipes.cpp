@@ -40,11 +40,12 @@ constexpr std::array<Recipe, 11> kRecipes = {{
 }};
 
 // As long as no other order is ahead, most lanes keep the given one, in which there is less to
-// choose.
+// choose. Without a plan that keeps the budget, it may be the order that stands in the way.
 constexpr std::array<OrderRecipe, 4> kOrderRecipes = {{
-    {"keep", "keeps the given order", false, 0, 4, [](const T& t) { return !t.reordered; }},
+    {"keep", "keeps the given order", false, 0, 4,
+     [](const T& t) { return !t.free_order || (t.has_plan && !t.reordered); }},
     {"keep-new", "keeps the order of the best plan, where that is another one", false, 0, 2,
-     [](const T& t) { return t.reordered; }},
+     [](const T& t) { return t.free_order && t.reordered; }},
     {"shift", "shifts first computations as well", true, 0, 1,
      [](const T& t) { return t.free_order; }},
     {"reorder", "anneals the order alone at first", true, .3, 1,

@@ -33,6 +33,8 @@ void Runner::run() {
     }
   }
   while (run_epoch()) state_.end_epoch();
+  // Even a hopeless budget gets an answer with a smallest peak.
+  if (!context_.smallest()) context_.offer_events(own_events(state_.problem().graph));
 }
 
 bool Runner::run_epoch() {
@@ -68,14 +70,11 @@ std::vector<Task> Runner::tasks_of(When when) {
   return tasks;
 }
 
-// Even a hopeless budget gets an answer with the smallest peak seen.
 bool Runner::stop() {
   // A task that begins after the deadline or a cancel does no work, and both are seen as work is
   // done.
   context_.limits().spend(context_.limits().over() ? Limits::kPollWork : 0);
-  if (!context_.done()) return false;
-  if (!context_.smallest()) context_.offer_events(own_events(state_.problem().graph));
-  return true;
+  return context_.done();
 }
 
 // The best plan, then the caller's, whose first one it has replaced, then one over the budget that

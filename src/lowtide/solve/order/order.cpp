@@ -166,6 +166,7 @@ class OrderSolver final : public Solver {
            "within small pieces";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
+  Traits traits() const override { return {Trait::tight}; }
   Support supports(const Problem& problem) const override {
     if (problem.order == Order::given)
       return Support::no("it changes the order, and the order is given");
