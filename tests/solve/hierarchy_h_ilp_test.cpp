@@ -72,7 +72,7 @@ TEST_CASE("h_ilp: in a block, what it may save counts, and what it gives away is
   NEED_HIGHS()
   const auto h_ilp = solve::hierarchy::make_h_ilp();
   int told = 0, kept = 0;
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
     CAPTURE(seed);
     const Graph graph = generate("chain", 18, seed);
     const LevelCase level(graph, partition_by("chain", graph, "blocks=3"), false);
@@ -151,7 +151,7 @@ TEST_CASE("levels: steps are read off a sequence, with the options that they use
   const Graph graph = generate("chain", 30, 1);
   const LevelCase level(graph, partition_by("chain", graph, "blocks=3"));
   const solve::hierarchy::LevelView view(*level.block, level.level);
-  for (const std::size_t option : {0, 1}) {
+  for (const std::size_t option : {0u, 1u}) {
     std::vector<solve::hierarchy::LevelStep> steps;
     for (std::size_t k = 0; k < level.level.nodes.size(); ++k)
       steps.push_back({k, level.level.nodes[k].op.valid() ? 0 : option});

@@ -187,7 +187,7 @@ TEST_CASE("rotor: one table answers all budgets of a block, what is held at the 
 TEST_CASE("rotor: long chains, a limit of work, and what is no chain") {
   // 1,100 stages, of which neighbours are joined, and only short runs are made again; and fifty,
   // for which there are slots enough.
-  for (const std::size_t ops : {2200, 100}) {
+  for (const std::size_t ops : {2200u, 100u}) {
     if (kSanitized && ops > 100) continue;
     const Graph graph = generate("chain", ops, 1);
     const LevelCase level(graph, no_partition(graph));

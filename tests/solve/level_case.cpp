@@ -152,7 +152,7 @@ Bytes share_of(Bytes bytes, double share) {
 void check_least_times(const solve::hierarchy::BlockSolver& solver) {
   int told = 0;
   for (const char* kind : {"chain", "resnet"})
-    for (const std::uint64_t seed : {1, 2, 3}) {
+    for (const std::uint64_t seed : {1u, 2u, 3u}) {
       CAPTURE(std::string(kind));
       CAPTURE(seed);
       const Graph graph = generate(kind, 30, seed);
