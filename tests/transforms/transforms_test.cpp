@@ -265,7 +265,7 @@ TEST_CASE("transforms: hoists that are refused") {
   refused(graph, hoist, "there is no tensor 99");
   hoist = hoist_of(graph);
   hoist.joins[0].of = TensorId(0);
-  refused(graph, hoist, "tensor 0 \"t0\" has a price in \"joins\", but is no output");
+  refused(graph, hoist, "tensor 0 \"t0\" has a price in \"joins\", but is not a graph output");
   refused(Sketch({1, 1, 1, 1}).op({0}, {1}).op({1}, {2, 3}).barrier().keep({1}).graph(),
           Hoist{TensorId(2), false, {}}, "the barrier makes 2 tensors, not one");
   refused(Sketch({1, 1, 1}).op({0}, {1}).op({1}, {2}).barrier().keep({1}).graph(),
