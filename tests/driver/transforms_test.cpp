@@ -269,6 +269,24 @@ TEST_CASE("magis: finds transforms, in both orders, and what it says of them ver
   CHECK(split > 3);
 }
 
+TEST_CASE("magis: parts of ops run in place only if that is allowed") {
+  const solve::SolverTable solvers = driver::all_solvers();
+  std::size_t with_transforms = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    Classifier classifier = Classifier::random(random);
+    classifier.batch = 96;
+    classifier.widths = {4, 16, 16, 12};
+    const Graph graph = step_of(classifier);
+    Problem problem = open_problem(graph, 70);
+    problem.techniques = parse_techniques("recompute,split,hoist", false);
+    const driver::Answer answer = driver::solve(solvers, problem, by("magis"));
+    if (answer.outcome.plan) with_transforms += answer.outcome.plan->transforms.empty() ? 0 : 1;
+  }
+  CHECK(with_transforms > 3);
+}
+
 TEST_CASE("magis: least memory within a time limit, with transforms, the same each time") {
   const solve::SolverTable solvers = driver::all_solvers();
   Classifier classifier;

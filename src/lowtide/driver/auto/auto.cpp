@@ -38,12 +38,17 @@ namespace {
 class AutoOptions {
  public:
   AutoOptions() {
-    for (const Phase& phase : phases()) add(phase.name, phase.summary, "-share", phase.share, 1);
-    for (const Recipe& one : recipes())
-      add(one.name, std::string("lanes: ") + std::string(one.summary), "-weight", one.weight, 100);
-    for (const OrderRecipe& one : order_recipes())
-      add(one.name, std::string("a free order: ") + std::string(one.summary), "-weight", one.weight,
-          100);
+    for (const Phase& phase : phases()) {
+      const bool in_epoch = phase.when == When::before_search || phase.when == When::search;
+      add(phase.name, "phase: " + std::string(phase.summary), "-share",
+          in_epoch ? "share of a lane's work" : "share of the remaining limits", phase.share, 1);
+    }
+    for (const Recipe& recipe : recipes())
+      add(recipe.name, "search recipe: " + std::string(recipe.summary), "-weight",
+          "weight in the choice of a recipe", recipe.weight, 100);
+    for (const OrderRecipe& recipe : order_recipes())
+      add(recipe.name, "with a free order: " + std::string(recipe.summary), "-weight",
+          "weight in the choice with a free order", recipe.weight, 100);
   }
 
   std::span<const solve::OptionSpec> specs() const { return specs_; }
@@ -51,14 +56,11 @@ class AutoOptions {
  private:
   std::string_view kept(std::string text) { return texts_.emplace_back(std::move(text)); }
 
-  void add(std::string_view name, std::string_view summary, std::string_view suffix, double number,
-           double most) {
-    specs_.push_back(solve::switch_option(name, kept(std::string(summary))));
-    const std::string_view what = suffix == "-share"
-                                      ? "share of the limits, or in an epoch of a lane, for "
-                                      : "how often it is chosen at first, against the others: ";
+  void add(std::string_view name, std::string summary, std::string_view suffix,
+           std::string_view number_usage, double number, double most) {
+    specs_.push_back(solve::switch_option(name, kept(std::move(summary))));
     specs_.push_back({.name = kept(std::string(name) + std::string(suffix)),
-                      .usage = kept(std::string(what) + std::string(name)),
+                      .usage = number_usage,
                       .default_number = number,
                       .low = 0,
                       .high = most});
@@ -87,7 +89,8 @@ class Auto final : public solve::Solver {
  public:
   std::string_view name() const override { return "auto"; }
   std::string_view summary() const override {
-    return "the quick ones, then search and bounds, each from the best so far; the default";
+    return "portfolio: constructive solvers, then search and bounds, each from the best plan so "
+           "far; the default";
   }
   std::span<const solve::OptionSpec> options() const override { return auto_options().specs(); }
   solve::Traits traits() const override {

@@ -6,6 +6,7 @@
 #include "lowtide/solve/magis/build.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lowtide/base/error.h"
@@ -227,9 +228,14 @@ std::optional<BuiltPlan> Builder::plan(const View& view, const Actions& actions,
                                        Limits& limits) {
   const MadeView* on = made(view, limits);
   if (on == nullptr) return std::nullopt;
-  const Graph& graph = *on->graph;
+  // Transforms make ops that can run in place, even of a graph without any.
+  std::optional<Graph> apart;
+  if (!problem_.techniques.in_place && on->graph->has_overwrites())
+    apart = Graph(*on->graph).without_in_place();
+  const Graph& graph = apart ? *apart : *on->graph;
   const TransformedGraph* renumbered = on->made ? &*on->made : base_.made ? &*base_.made : nullptr;
-  Problem problem = renumbered ? on_transformed(*renumbered, problem_) : problem_;
+  Problem problem =
+      with_graph(renumbered ? on_transformed(*renumbered, problem_) : problem_, graph);
   problem.budget = budget;
   problem.time_limit.reset();
   problem.objective = Objective::least_time;
