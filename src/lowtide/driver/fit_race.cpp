@@ -213,7 +213,7 @@ std::vector<Transforms> Race::ideas_on(const std::vector<Transforms>& begun, Byt
   Limits part(sweep_.limits().remaining(kIdeasShare));
   TransformIdeas ideas(problem, part);
   std::vector<Transforms> found;
-  for (Idea& idea : ideas.best(begun, {limit_, false})) found.push_back(std::move(idea.transforms));
+  for (Idea& idea : ideas.best(begun, limit_)) found.push_back(std::move(idea.transforms));
   sweep_.limits().spend_all(part.work());
   return found;
 }

@@ -21,9 +21,7 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr std::size_t kTrials = 5;  // at each level
-// Where all that could be won is a small part of the time.
-constexpr std::size_t kFewTrials = 2;
+constexpr std::size_t kTrials = 5;          // at each level
 constexpr double kIdeasShare = 0.15;        // of the limits, for the estimates of each level
 constexpr double kSubstitutesShare = 0.05;  // of the limits, for each choice of substitutions
 constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
@@ -110,13 +108,12 @@ std::shared_ptr<const Base> TransformIdeas::base_of(const Transforms& transforms
   return base;
 }
 
-std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun,
-                                       const ToBeat& to_beat) {
+std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun, Ticks to_beat) {
   to_beat_ = to_beat;
   std::vector<Idea> found;
   if (!problem_.techniques.split || !promising_) return found;
   Lowest lowest;
-  const double until = limits_.used() + (to_beat.is_little_left ? kIdeasShare / 2 : kIdeasShare);
+  const double until = limits_.used() + kIdeasShare;
   const auto enough = [&] { return limits_.stopped() || limits_.used() > until; };
   for (const Transforms& transforms : begun) {
     if (enough()) break;
@@ -156,18 +153,12 @@ std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
     std::set<Idea::Kind> seen;
     std::ranges::stable_partition(
         list, [&](const Idea* idea) { return seen.insert(idea->kind()).second; });
-    // Estimates err most on what changes most, and that is what wins most.
-    const auto whole =
-        std::ranges::find_if(list, [](const Idea* idea) { return idea->is_whole(); });
-    if (whole != list.end() && whole > list.begin() + 1)
-      std::rotate(list.begin() + 1, whole, whole + 1);
   }
-  const std::size_t most = to_beat_.is_little_left ? kFewTrials : kTrials;
   std::vector<Idea> few;
-  for (std::size_t turn = 0; few.size() < most; ++turn) {
+  for (std::size_t turn = 0; few.size() < kTrials; ++turn) {
     bool more = false;
     for (const auto& list : by_base) {
-      if (turn >= list.size() || few.size() == most) continue;
+      if (turn >= list.size() || few.size() == kTrials) continue;
       more = true;
       if (limits_.stopped()) return few;
       if (complete(*list[turn])) few.push_back(std::move(*list[turn]));
@@ -196,7 +187,7 @@ std::optional<Idea> TransformIdeas::estimate(const std::shared_ptr<const Base>& 
               .time = estimated(profile.time, short_of.again),
               .least = profile.time,
               .peak = profile.peak(),
-              .above_floor = to_beat_.duration < Ticks::max()
+              .above_floor = to_beat_ < Ticks::max()
                                  ? Bytes(0)
                                  : missing(always_live(problem_)).missing};
 }
@@ -212,7 +203,7 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
     limits_.spend(1 + ops / 8 + count(base->now().graph.op_count()) / 16);
     auto idea = estimate(base, region, parts);
     // What costs more than all that is lost now cannot win.
-    if (!idea || idea->least >= to_beat_.duration) continue;
+    if (!idea || idea->least >= to_beat_) continue;
     if (idea->peak <= problem_.budget && (!fits || idea->least < fits->least)) {
       fits = idea;
       fits->fits = true;

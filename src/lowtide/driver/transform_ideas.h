@@ -68,13 +68,6 @@ struct Idea {
   }
   // Estimates err alike for ideas of one kind, so the best of each is tried.
   Kind kind() const { return fits ? Kind{true, {}, {}} : Kind{false, region.kind, region.sums}; }
-  bool is_whole() const { return !fits && region.kind == rewrite::Candidate::Kind::whole_graph; }
-};
-
-// What an idea has to win against.
-struct ToBeat {
-  Ticks duration = Ticks::max();  // of the best plan; the largest where there is none
-  bool is_little_left = false;    // of what could be won, so that little is spent on it
 };
 
 class TransformIdeas {
@@ -87,8 +80,9 @@ class TransformIdeas {
   void calibrate(Ticks planned);
   // What to plan next, best first, on the graphs that the transforms in `begun` make: of each
   // region the best number of parts, and the best that fits into the budget as it is, which needs
-  // no luck. The best of each kind goes first, since estimates of one kind err alike.
-  std::vector<Idea> best(const std::vector<Transforms>& begun, const ToBeat& to_beat);
+  // no luck. The best of each kind goes first, since estimates of one kind err alike. `to_beat`:
+  // the time of the best plan; the largest where there is none.
+  std::vector<Idea> best(const std::vector<Transforms>& begun, Ticks to_beat);
   // Fills in its transforms, and the time of the graph that they make; false where they are refused
   // as a whole.
   bool complete(Idea& idea);
@@ -107,7 +101,7 @@ class TransformIdeas {
 
   const Problem& problem_;
   Limits& limits_;
-  ToBeat to_beat_;
+  Ticks to_beat_;
   double factor_ = 1;
   bool promising_ = true;  // estimates see what is lost, so they can see what would win it back
 };

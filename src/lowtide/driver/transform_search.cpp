@@ -3,15 +3,13 @@
 // Idea: the graph as it is gets a short run. Then candidates are estimated, in milliseconds each:
 // what they add to the duration, and what would have to be computed again for the budget on the
 // graph that they make. The best few are planned, each in a short run of the same solver, which
-// sees an ordinary graph; the better half of them go on. Estimates are too coarse to tell six parts
-// from seven, so the winner is planned with a few parts more and less too. The best of all is what
-// the next level begins from: what is proposed on its graph nests or stands beside what won before.
-// As soon as a level wins nothing, the best few get as much work for each of their ops as the one
-// that has most, since parts make graphs larger, and larger ones are slower to plan; then the rest
-// of the limits goes to the best. A step with a barrier is looked at with its backward hoisted too,
-// since the barrier keeps parts of the forward from those of the backward. Substitutions
-// that save time are tried together, all of them and those that hold no more; splits come on the
-// graph that the latter make, and what is left to substitute then behind the splits.
+// sees an ordinary graph. Estimates are too coarse to tell six parts from seven, so the winner is
+// planned with a few parts more and less too. The best of all is what the next level begins from:
+// what is proposed on its graph nests or stands beside what won before. As soon as a level wins
+// nothing, the rest of the limits goes to the best. A step with a barrier is looked
+// at with its backward hoisted too, since the barrier keeps parts of the forward from those of the
+// backward. Substitutions that save time are tried together, all of them and those that hold no
+// more; splits come on the graph that the latter make.
 //
 // Source: MAGIS (ASPLOS 2024), sections 5.1 and 6, whose search pushes every candidate through its
 // scheduler; here most never leave their estimate.
@@ -24,7 +22,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <exception>
 #include <tuple>
 #include <utility>
@@ -43,31 +40,15 @@ namespace {
 
 constexpr double kFirstShare = 0.12;                       // of the limits, for the graph as it is
 constexpr double kFirstSolves = 2, kMostFirstShare = 0.3;  // the same, of little work
-constexpr double kPlainSolves = 8;    // for the graph as it is, before it is given up
-constexpr std::size_t kLast = 3;      // of all that was tried, those that may still win
-constexpr double kClose = 1.08;       // times the best one's loss
-constexpr double kEvenShare = 0.35;   // of what is left, at most, for one of them
-constexpr double kWorthARun = 0.02;   // of what is left: less is not
-constexpr double kStartShare = 0.25;  // for those of each start
-constexpr double kTrialShare = 0.05;  // for each transform that is planned
+constexpr double kStartShare = 0.25;                       // for those of each start
+constexpr double kTrialShare = 0.05;                       // for each transform that is planned
 // More where a graph is so large that less work for each of its ops says nothing, and then of
 // fewer.
 constexpr double kTrialWork = 3000, kMostTrialShare = 0.2, kTrialsUntil = 0.6;
-// Where all that could be won is so small a part of the time, fewer, and with half of the shares.
-constexpr double kLittle = 0.02;
 constexpr int kLevels = 3;
 constexpr int kMostMisses = 2;  // in a row, of an idea with more and more parts or with fewer
 // A level that wins less than this part of the graph's time is the last.
 constexpr double kLeastGain = 0.0005;
-
-// At most; no less than there are.
-double made_ops(const Graph& graph, const Transforms& transforms) {
-  auto ops = static_cast<double>(graph.op_count());
-  for (const Transform& transform : transforms)
-    if (const auto* split = std::get_if<Split>(&transform))
-      ops += static_cast<double>(split->ops.size()) * static_cast<double>(split->parts - 1);
-  return ops;
-}
 
 class TransformSearch {
  public:
@@ -122,24 +103,20 @@ class TransformSearch {
     for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
-      std::vector<Idea> ideas = ideas_.best(begun, {duration(), is_little_left()});
+      std::vector<Idea> ideas = ideas_.best(begun, duration());
       // What keeps the budget as it is has a plan at once, others only with work for each of their
       // ops.
       if (!ideas.empty() && is_scarce(ideas.front()))
         std::ranges::stable_partition(
             ideas, [&](const Idea& idea) { return idea.peak <= problem_.budget; });
-      std::vector<Trial> trials;
       for (const Idea& idea : ideas) {
         if (is_time_up()) break;
         // The barrier keeps apart what the hoist brings together.
         if (is_hoisted && idea.base->transforms().empty() && is_scarce(idea)) continue;
-        // One before may have won by so much that this one cannot. Of the whole step the estimate
-        // is too high by half, and worth a trial.
-        if (idea.missing == Bytes(0) && (idea.is_whole() ? idea.least : idea.time) >= duration())
-          continue;
-        trials.push_back({run_with(idea.transforms, trial_share(idea)), &idea});
+        // One before may have won by so much that this one cannot.
+        if (idea.missing == Bytes(0) && idea.time >= duration()) continue;
+        run_with(idea.transforms, trial_share(idea));
       }
-      rerun(std::move(trials));
       for (const Idea& idea : ideas)
         if (idea.transforms == best_transforms()) tune(idea);
       if (settled(least)) return;
@@ -149,11 +126,6 @@ class TransformSearch {
       if (!won || (!ideas.empty() && is_scarce(ideas.front()))) break;
       begun = {best_transforms()};
     }
-    if (!best_transforms().empty() && !limits_.stopped())
-      if (const Transforms more = substituted(best_transforms(), Taken::faster);
-          more != best_transforms())
-        run_with(more, kTrialShare);
-    even_out();
     // Where the best list can win no more, the graph as it is may.
     const bool is_done = best_.outcome.plan && best_.outcome.bound.duration >= duration();
     const bool plain = is_done && plain_bound_ < duration();
@@ -161,10 +133,6 @@ class TransformSearch {
   }
 
   Ticks duration() const { return best_.outcome.plan ? best_.outcome.cost.duration : Ticks::max(); }
-  bool is_little_left() const {
-    const auto least = static_cast<double>(least_.count());
-    return static_cast<double>(duration().count()) <= (1 + kLittle) * least;
-  }
   // More of little work, with which a smaller part says nothing.
   double first_share() const {
     const double all = all_work();
@@ -175,12 +143,11 @@ class TransformSearch {
   double trial_share(const Idea& idea) const {
     const double all = all_work();
     const double enough = all > 0 ? kTrialWork * static_cast<double>(idea.made_ops()) / all : 0;
-    const double share = std::clamp(enough, kTrialShare, kMostTrialShare);
-    return is_little_left() ? share / 2 : share;
+    return std::clamp(enough, kTrialShare, kMostTrialShare);
   }
   // There is time for few runs of such graphs.
   bool is_scarce(const Idea& idea) {
-    const bool is = !is_little_left() && trial_share(idea) > kTrialShare;
+    const bool is = trial_share(idea) > kTrialShare;
     is_cut_ = is_cut_ || is;
     return is;
   }
@@ -204,85 +171,12 @@ class TransformSearch {
     return smallest_transforms_;
   }
 
-  // How far a run came: the plan's duration, or where there is none the smallest peak.
-  struct Reached {
-    Ticks duration = Ticks::max();
-    Bytes peak = Bytes::max();
-
-    auto operator<=>(const Reached&) const = default;
-  };
-  // All runs of one list of transforms.
-  struct Tried {
-    Transforms transforms;
-    double ops = 0;   // of the graph that they make
-    double work = 0;  // of its runs
-    Reached reached;
-
-    double work_by_op() const { return work / ops; }
-  };
-
-  // To the best: it loses little more.
-  bool is_close(const Reached& reached) const {
-    if (duration() == Ticks::max()) return true;
-    const auto least = static_cast<double>(problem_.graph.total_time().count());
-    return static_cast<double>(reached.duration.count()) - least <=
-           kClose * (static_cast<double>(duration().count()) - least);
-  }
-
-  // A run says as much of a graph as it has work for each of its ops. So the best few, and the
-  // graph as it is unless it is proven to lose more, get as much as the one among them that has
-  // most.
-  void even_out() {
-    std::vector<Tried*> last;
-    const bool may_win = plain_bound_ < duration();
-    for (Tried& one : tried_)
-      if (is_close(one.reached) || (one.transforms.empty() && may_win)) last.push_back(&one);
-    if (last.empty()) return;
-    std::ranges::stable_sort(last, {}, [](const Tried* one) { return one->reached; });
-    const auto count = std::min(last.size(), kLast);
-    const auto plain =
-        std::ranges::find_if(last, [](const Tried* one) { return one->transforms.empty(); });
-    if (plain != last.end() && plain >= last.begin() + static_cast<std::ptrdiff_t>(count))
-      std::iter_swap(plain, last.begin() + static_cast<std::ptrdiff_t>(count) - 1);
-    last.resize(count);
-    const double most = (*std::ranges::max_element(last, {}, &Tried::work_by_op))->work_by_op();
-    std::ranges::stable_sort(last, {}, &Tried::ops);
-    for (Tried* one : last) {
-      const double left = all_work() * (1 - limits_.used());
-      double more = (most - one->work_by_op()) * one->ops;
-      if (one->transforms.empty() && one->reached.duration == Ticks::max())
-        more = std::max(more, kPlainSolves * least_solve(one->ops) - one->work);
-      if (limits_.stopped() || left <= 0 || more < kWorthARun * left) continue;
-      run_with(Transforms(one->transforms), std::min(more / left, kEvenShare));
-    }
-  }
-
-  struct Trial {
-    Reached reached;
-    const Idea* idea;
-  };
-
-  // A short run tells the good from the bad, and of the good not the best: half of them run again
-  // from where they are for as long as they ran, half of those twice as long, and so on.
-  void rerun(std::vector<Trial> trials) {
-    for (double times = 1; trials.size() > 2; times *= 2) {
-      std::ranges::stable_sort(trials, {}, &Trial::reached);
-      trials.resize(trials.size() / 2);
-      for (Trial& trial : trials) {
-        if (is_time_up()) return;
-        const double share = times * trial_share(*trial.idea);
-        trial.reached = std::min(trial.reached, run_with(trial.idea->transforms, share));
-      }
-    }
-  }
-
-  Reached run_with(const Transforms& transforms, double share) {
+  void run_with(const Transforms& transforms, double share) {
     Problem problem = problem_;
     problem.transforms = transforms;
     Request request = request_;
     request.limits = limits_.remaining(share);
     request.starts.clear();
-    Tried& tried = tried_with(transforms);
     for (const Plan& plan : known_)
       if (plan.transforms == transforms) request.starts.push_back(plan);
     for (const Plan& plan : request_.starts)
@@ -304,19 +198,7 @@ class TransformSearch {
       };
     Answer answer = solve_(problem, request);
     limits_.spend(answer.work);
-    Reached reached;
-    if (answer.outcome.plan) reached.duration = answer.outcome.cost.duration;
-    if (answer.outcome.smallest_peak) reached.peak = *answer.outcome.smallest_peak;
-    tried.work += static_cast<double>(answer.work);
-    tried.reached = std::min(tried.reached, reached);
     take(std::move(answer), transforms, seconds);
-    return reached;
-  }
-
-  Tried& tried_with(const Transforms& transforms) {
-    const auto found = std::ranges::find(tried_, transforms, &Tried::transforms);
-    if (found != tried_.end()) return *found;
-    return tried_.emplace_back(transforms, made_ops(problem_.graph, transforms));
   }
 
   void take(Answer answer, const Transforms& transforms, double seconds) {
@@ -446,7 +328,6 @@ class TransformSearch {
   Answer best_;
   Bytes smallest_ = Bytes::max();
   Transforms smallest_transforms_;
-  std::deque<Tried> tried_;
   std::vector<Plan> known_;
   std::vector<PortfolioPart> parts_;
   std::vector<Incumbent> history_;
