@@ -51,7 +51,6 @@ std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& 
 }
 
 std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms) {
-  constexpr std::int64_t kSteps = 2;
   std::vector<Transforms> found;
   if (transforms.empty()) return found;
   const auto* last = std::get_if<Split>(&transforms.back());
@@ -65,9 +64,10 @@ std::vector<Transforms> with_other_parts(const Problem& problem, const Transform
   for (const auto& axis : last->axes)
     for (const TensorId tensor : AllIds<TensorId>(graph.tensor_count()))
       if (base.now().tensor_index[tensor] == axis.tensor) region.axes.push_back({tensor, axis.dim});
-  for (std::int64_t parts = std::max<std::int64_t>(2, last->parts - kSteps);
-       parts <= last->parts + kSteps; ++parts) {
-    if (parts == last->parts || parts * count(region.ops.size()) > kMostMadeOps) continue;
+  for (const std::int64_t parts :
+       {last->parts / 2, last->parts - 1, last->parts + 1, 2 * last->parts}) {
+    if (parts < 2 || parts == last->parts || parts * count(region.ops.size()) > kMostMadeOps)
+      continue;
     const auto priced = rewrite::PricedRegion::make(graph, region, parts, base.pricer);
     if (!priced) continue;
     found.push_back(base.transforms());
@@ -208,7 +208,7 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
       fits = idea;
       fits->fits = true;
     }
-    if (to_beat_.duration == Ticks::max()) lowest.take(*idea);
+    if (to_beat_ == Ticks::max()) lowest.take(*idea);
     if (!best || idea->rank() < best->rank()) best = std::move(idea);
   }
   if (fits && best && fits->parts == best->parts) best.reset();

@@ -44,7 +44,8 @@ Transforms with_hoist(const Problem& problem);
 // These and substitutions behind them, where they are allowed. Takes a small part of the limits.
 std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& limits,
                                                 const Transforms& given, rewrite::Taken taken);
-// The same but for the last, a split, that is into a few parts more or fewer; those that are legal.
+// The same but for the last, a split: into half and twice as many parts, one less and one more;
+// those that are legal.
 std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms);
 
 struct Idea {
