@@ -179,17 +179,16 @@ std::optional<Idea> TransformIdeas::estimate(const std::shared_ptr<const Base>& 
     return rewrite::shortfall(graph, profile, budget, problem_.machine);
   };
   const auto short_of = missing(problem_.budget);
-  return Idea{.base = base,
-              .region = region,
-              .parts = parts,
-              .transforms = {},
-              .missing = short_of.missing,
-              .time = estimated(profile.time, short_of.again),
-              .least = profile.time,
-              .peak = profile.peak(),
-              .above_floor = to_beat_ < Ticks::max()
-                                 ? Bytes(0)
-                                 : missing(always_live(problem_)).missing};
+  return Idea{
+      .base = base,
+      .region = region,
+      .parts = parts,
+      .transforms = {},
+      .missing = short_of.missing,
+      .time = estimated(profile.time, short_of.again),
+      .least = profile.time,
+      .peak = profile.peak(),
+      .above_floor = to_beat_ < Ticks::max() ? Bytes(0) : missing(always_live(problem_)).missing};
 }
 
 void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,

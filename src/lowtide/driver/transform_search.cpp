@@ -33,6 +33,7 @@
 #include "lowtide/rewrite/profile.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
+#include "lowtide/transforms/transform_cache.h"
 
 namespace lowtide::driver {
 
