@@ -159,7 +159,7 @@ constexpr std::array<Phase, 11> kPhases = {{
               may_have_backward(state.problem().graph) && state.first(Trait::blocks) != nullptr;
      },
      blocks},
-    {"construct", "the constructive solvers, each from the best plan so far", When::once, .2,
+    {"construct", "the constructive solvers, each from the best plan so far", When::once, .1,
      [](const AutoState&) { return true; }, construct},
     {"chain", "the dynamic program over chains, where the graph is one", When::once, .2,
      [](const AutoState& state) {

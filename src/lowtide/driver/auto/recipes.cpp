@@ -46,7 +46,7 @@ constexpr std::array<Recipe, 11> kRecipes = {{
 constexpr std::array<OrderRecipe, 4> kOrderRecipes = {{
     {"keep", "keeps the given order", false, 0, 4,
      [](const T& t) { return !t.free_order || (t.has_plan && !t.reordered); }},
-    {"keep-new", "keeps the order of the best plan, where that is another one", false, 0, 2,
+    {"keep-new", "keeps the order of the best plan, where that is another one", false, 0, 1,
      [](const T& t) { return t.free_order && t.reordered; }},
     {"shift", "shifts first computations as well", true, 0, 1,
      [](const T& t) { return t.free_order; }},
