@@ -122,6 +122,35 @@ TEST_CASE("auto: with a free order a quick solver for the given one has its turn
   CHECK(answer.outcome.found_by == "greedy");
 }
 
+// Offers its sequence after so many units of work.
+class Slow final : public solve::Solver {
+ public:
+  std::string_view name() const override { return "slow"; }
+  std::string_view summary() const override { return "a slow part"; }
+  Traits traits() const override { return {Trait::constructive}; }
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, solve::Context& context) const override {
+    for (int unit = 0; unit < 100; ++unit)
+      if (context.limits().spend()) return context.finish();
+    context.offer_sequence(std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)});
+    return context.finish();
+  }
+};
+
+TEST_CASE("auto: with little work too a constructive solver gets what a small graph takes") {
+  const Graph graph = late_reader();
+  solve::SolverTable table;
+  for (const std::string_view name : {"a", "b", "c", "d"})
+    table.add(std::make_unique<Part>(name, Traits{Trait::constructive}, std::vector<OpId>()));
+  table.add(std::make_unique<Slow>());
+  table.add(driver::make_auto());
+  driver::Request request;
+  request.limits.work = 2'000;
+  const driver::Answer answer =
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+  CHECK(answer.outcome.found_by == "slow");
+}
+
 // What bounds keep is a plan too, and in the graph's own order it may be the better one.
 TEST_CASE("auto: the bounds are asked at once, about the given order where it is free as well") {
   const Graph graph = late_reader();

@@ -141,7 +141,7 @@ def test_pointing_at_a_report(opened):
     x, y = middle(page, "#chart")
     page.mouse.move(x, y)
     tip = page.locator("#tip")
-    assert "at step" in tip.inner_text() and "own order here" in tip.inner_text()
+    assert "at step" in tip.inner_text() and "unplanned here" in tip.inner_text()
     page.mouse.click(x, y)
     assert "at step" in page.locator("#state-title").inner_text()
     assert page.locator("#to-peak").is_visible()
@@ -154,7 +154,7 @@ def test_pointing_at_a_report(opened):
 def test_a_report_shows_either_run_over_steps_or_time(opened):
     page = opened("report")
     plan = page.locator("#state-title").inner_text()
-    page.get_by_role("button", name="Own order").click()
+    page.get_by_role("button", name="Unplanned").click()
     assert page.locator("#state-title").inner_text() != plan
     page.get_by_role("button", name="Time", exact=True).click()
     assert page.evaluate("state.axis") == "time"

@@ -79,6 +79,8 @@ std::vector<Task> construct(AutoState& state, double share) {
     const std::int64_t work = constructive_work(state, *solver);
     const double part = share * static_cast<double>(work) / static_cast<double>(all);
     tasks.push_back(state.task(solver, work, part));
+    // With less even a small graph gets no plan, however small the limits are.
+    tasks.back().work = std::max(tasks.back().work, 100 + 10 * state.ops());
   }
   return tasks;
 }
