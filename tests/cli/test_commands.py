@@ -112,7 +112,7 @@ def test_solvers():
         assert row["summary"] and row["available"] is (row["needs"] is None)
         assert row["available"] or row["name"] in ("moccasin", "checkmate")
     traits = {row["name"]: row["traits"] for row in listed}
-    assert traits["greedy"] == ["constructive"] and traits["auto"] == ["transfers", "portfolio"]
+    assert traits["greedy"] == [] and traits["evict"] == ["constructive"] and traits["auto"] == ["transfers", "portfolio"]
     assert traits["checkmate"] == ["proving", "external"]
     text = lowtide("solvers").out
     assert "anytime, external" in text and max(map(len, text.split("\n\n")[0].splitlines())) <= 80

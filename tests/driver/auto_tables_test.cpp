@@ -207,7 +207,7 @@ TEST_CASE("auto's tables: the decisions at 500,000 units of work") {
         "anytime 68820 given 0.03 5e-04 on 2 off 0\n");
   CHECK(text(decisions(Order::free)) ==
         "proving 10020 given\n"
-        "constructive 20040 given\n"
+        "constructive 20040 free\n"
         "proving 800 free\n"
         "anytime 20016 free 8 0.08 off 1 off 0\n"
         "anytime 20016 free 0.03 5e-04 on 2 on 0\n"

@@ -187,7 +187,7 @@ def test_a_curve_answers_to_pointer_and_keys(opened):
     page = opened("curve")
     chart, tip = page.locator("#chart"), page.locator("#tip")
     page.mouse.move(*middle(page, "#chart"))
-    assert "of the own peak" in tip.inner_text()
+    assert "of the baseline peak" in tip.inner_text()
     page.mouse.move(5, 5)
     assert not tip.is_visible()
     chart.focus()

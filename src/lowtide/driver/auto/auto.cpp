@@ -8,7 +8,7 @@
 // epoch plans and bounds are exchanged. It ends when a plan is proven optimal, when the budget is
 // proven infeasible, or at a limit; without any limit after a few epochs.
 //
-// With a free order, solvers that keep the given order are asked for that, and most lanes keep the
+// With a free order, the first bounds are asked for the given one, and most lanes keep the
 // order of the plan that they begin from, until those that change it win more.
 //
 // Without a clock an epoch has a fixed number of lanes and nothing is exchanged within it: the same

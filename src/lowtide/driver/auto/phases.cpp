@@ -55,14 +55,15 @@ bool may_have_backward(const Graph& graph) {
 }
 
 std::vector<Task> bounds(AutoState& state, double share) {
-  Task task = state.task(state.first(Trait::proving), 10'000 + 5 * state.ops(), share);
+  Task task =
+      state.task_in_given_order(state.first(Trait::proving), 10'000 + 5 * state.ops(), share);
   task.without_link = state.problem().machine.has_value();
   task.repeats = task.in_given_order;
   return {task};
 }
 
 std::vector<Task> blocks(AutoState& state, double share) {
-  Task task = state.task(state.first(Trait::blocks), 200 * state.ops(), share);
+  Task task = state.task_in_given_order(state.first(Trait::blocks), 200 * state.ops(), share);
   task.options = {
       {"partition", "h_partition"}, {"block", "cut,prices"}, {"top", "prices"}, {"polish", "off"}};
   return {task};
@@ -86,7 +87,7 @@ std::vector<Task> construct(AutoState& state, double share) {
 }
 
 std::vector<Task> chain(AutoState& state, double share) {
-  Task task = state.task(state.first(Trait::blocks), 300 * state.ops(), share);
+  Task task = state.task_in_given_order(state.first(Trait::blocks), 300 * state.ops(), share);
   task.options = {{"partition", "chain"}, {"levels", "1"}, {"top", "rotor"}, {"polish", "off"}};
   return {task};
 }

@@ -44,7 +44,7 @@ AutoState::AutoState(const Problem& problem, solve::Context& context, const Auto
 
 void AutoState::begin_epoch() {
   epoch_.proves = epoch_.number >= kFirstProof || context_.limits().used() > kProofShare ||
-                  !context_.has_plan();
+                  !context_.has_plan() || problem_.machine.has_value();
   epoch_.stands = best_duration() == std::exchange(last_duration_, best_duration());
 }
 
@@ -127,8 +127,14 @@ Task AutoState::task(const solve::Solver* solver, std::int64_t work, double shar
           .work = std::min(work, context_.limits().remaining(share).work.value_or(work)),
           .share = share,
           .seed = context_.seed(),
-          .in_given_order = problem_.order == Order::free && support_of(*solver, given_).yes &&
-                            !(solver->traits().has(Trait::guest) && takes(*solver))};
+          .in_given_order = !takes(*solver)};
+}
+
+Task AutoState::task_in_given_order(const solve::Solver* solver, std::int64_t work,
+                                    double share) const {
+  Task made = task(solver, work, share);
+  made.in_given_order = problem_.order == Order::free && support_of(*solver, given_).yes;
+  return made;
 }
 
 std::vector<Task> AutoState::proof(std::int64_t work) {
@@ -136,9 +142,7 @@ std::vector<Task> AutoState::proof(std::int64_t work) {
   const solve::Solver* solver = first(Trait::proving);
   if (work < 2 * longest_proof_ || !takes(*solver)) return {};
   longest_proof_ = work;
-  std::vector<Task> tasks{task(solver, work, 1)};
-  tasks.front().in_given_order = false;
-  return tasks;
+  return {task(solver, work, 1)};
 }
 
 // Lanes differ in their random numbers and in their recipes.

@@ -21,7 +21,8 @@ struct AutoSettings {
 struct Epoch {
   std::uint64_t number = 0;
   std::int64_t slice = 0;  // work of a lane
-  // Proofs are due: late enough, or there is no plan for the search to begin from.
+  // Proofs are due: late enough, or there is no plan for the search to begin from; with a link at
+  // once, since the first bounds leave it out.
   bool proves = false;
   bool stands = false;  // the epoch before found no better plan
 };
@@ -66,9 +67,10 @@ class AutoState {
   // From now on nobody is offered that solver: it has finished, or failed.
   void leave_out(const solve::Solver* solver) { left_out_.push_back(solver); }
 
-  // A task for a share of what is left. Solvers of ours that take the given order are asked for
-  // that; guests for what the user asked, as what they prove counts.
+  // A task for a share of what is left: of the problem as it is, where the solver takes that.
   Task task(const solve::Solver* solver, std::int64_t work, double share) const;
+  // The same, in the given order where the solver takes that: there is less to choose.
+  Task task_in_given_order(const solve::Solver* solver, std::int64_t work, double share) const;
   // Of the bounds. None where it gets less than twice the work of the one before: each begins
   // anew, and would only find the same.
   std::vector<Task> proof(std::int64_t work);
