@@ -140,9 +140,8 @@ int run(const DimensionsArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   std::vector<dimensions::Seed> seeds;
   std::vector<std::string> names;
-  for (const std::string& word : given.axes) {
-    seeds.push_back(seed_of(graph, word));
-  }
+  seeds.reserve(given.axes.size());
+  for (const std::string& word : given.axes) seeds.push_back(seed_of(graph, word));
   const dimensions::Reach reach = dimensions::follow(graph, seeds);
   const report::ReachSummary summary = report::summarize(graph, reach);
   if (given.json) {

@@ -15,12 +15,13 @@
 #include "lowtide/report/plot_text.h"
 #include "lowtide/transforms/apply.h"
 
+namespace lowtide::cli {
+
 namespace {
 
 int run(int argc, char** argv) {
-  using namespace lowtide::cli;
   CLI::App app("Plans the computation of a neural network within a memory budget.", "lowtide");
-  app.set_version_flag("--version", "lowtide " + std::string(lowtide::kVersion));
+  app.set_version_flag("--version", "lowtide " + std::string(kVersion));
   app.require_subcommand(1);
   app.footer(
       "Exit status: 0 a plan within the budget, 1 no plan, 2 bad input, 3 not verified.\n"
@@ -55,9 +56,11 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+}  // namespace lowtide::cli
+
 int main(int argc, char** argv) {
   try {
-    const int status = run(argc, argv);
+    const int status = lowtide::cli::run(argc, argv);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
     fmt::print(stderr, "lowtide: standard output cannot be written: {}\n", std::strerror(errno));
     return lowtide::cli::kBadInput;
