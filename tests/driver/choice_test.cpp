@@ -42,9 +42,9 @@ TEST_CASE("choice: what wins is drawn more, and what no longer wins less again")
 TEST_CASE("choice: only among those that are eligible, or none") {
   Choice choice({5, 1, 1});
   for (int i = 0; i < 10; ++i) CHECK(choice.next([](std::size_t arm) { return arm != 0; }) != 0);
-  CHECK(choice.next([](std::size_t) { return false; }) == Choice::npos);
+  CHECK(choice.next([](std::size_t) { return false; }) == Choice::kNone);
   Choice none({0, 0});
-  CHECK(none.next(any) == Choice::npos);
+  CHECK(none.next(any) == Choice::kNone);
 }
 
 TEST_CASE("choice: the same rewards give the same draws") {

@@ -2,7 +2,7 @@
 
 namespace lowtide::driver {
 
-Choice::Choice(std::vector<double> weights) {
+Choice::Choice(const std::vector<double>& weights) {
   for (const double weight : weights) arms_.push_back({.weight = weight});
 }
 
@@ -20,7 +20,7 @@ std::size_t Choice::next(const std::function<bool(std::size_t)>& eligible) {
       open.push_back(i);
       all += arms_[i].share();
     }
-  if (open.empty()) return npos;
+  if (open.empty()) return kNone;
   std::size_t chosen = open.front();
   for (const std::size_t i : open) {
     arms_[i].behind += all > 0 ? arms_[i].share() / all : 0;

@@ -13,10 +13,10 @@ namespace lowtide::driver {
 class Choice {
  public:
   // Weights >= 0; an alternative of weight 0 is never chosen.
-  explicit Choice(std::vector<double> weights);
+  explicit Choice(const std::vector<double>& weights);
 
-  // Among those that `eligible` admits: an index; npos if there is none.
-  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+  // Among those that `eligible` admits: an index; kNone if there is none.
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::size_t next(const std::function<bool(std::size_t)>& eligible);
   // `reward` in [0, 1].
   void learn(std::size_t chosen, double reward);

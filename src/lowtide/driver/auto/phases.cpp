@@ -108,9 +108,10 @@ std::vector<Task> tight(AutoState& state, double share) {
     return traits.has(Trait::guest) || traits.has(Trait::constructive);
   });
   std::vector<Task> tasks;
+  tasks.reserve(solvers.size());
   for (const Solver* solver : solvers)
-    tasks.push_back(
-        state.task(solver, 50 * (1000 + state.ops()), share / static_cast<double>(solvers.size())));
+    tasks.push_back(state.task_in_given_order(solver, 50 * (1000 + state.ops()),
+                                              share / static_cast<double>(solvers.size())));
   return tasks;
 }
 

@@ -159,8 +159,8 @@ Task AutoState::lane(int number) {
             .in_given_order = !takes(*first(Trait::anytime)),
             .repeats = true,
             .lane = choice};
-  if (choice.recipe != Choice::npos) lane.options = texts_of(recipes()[choice.recipe], terms);
-  if (choice.order != Choice::npos)
+  if (choice.recipe != Choice::kNone) lane.options = texts_of(recipes()[choice.recipe], terms);
+  if (choice.order != Choice::kNone)
     std::ranges::move(texts_of(order_recipes()[choice.order]), std::back_inserter(lane.options));
   return lane;
 }
@@ -178,8 +178,8 @@ void AutoState::learn(const std::vector<Task>& tasks, Ticks before) {
   for (const Task& task : tasks) {
     if (!task.lane || !task.outcome) continue;
     const auto [recipe, order] = *task.lane;
-    if (recipe != Choice::npos) recipe_choice_.learn(recipe, won(task) / most);
-    if (order != Choice::npos) order_choice_.learn(order, won(task) / most);
+    if (recipe != Choice::kNone) recipe_choice_.learn(recipe, won(task) / most);
+    if (order != Choice::kNone) order_choice_.learn(order, won(task) / most);
   }
 }
 
