@@ -24,22 +24,6 @@ class Proposer {
   Proposer(const Graph& graph, const std::function<bool()>& stops)
       : graph_(graph), stops_(stops), profile_(profile_of(graph)) {}
 
-  std::string describe(const Graph& graph, const Candidate& candidate) {
-    const auto kind = [&]() -> std::string {
-      switch (candidate.kind) {
-        case Kind::whole_graph: return "whole graph";
-        case Kind::reach: return "reach";
-        case Kind::head: return "head";
-        case Kind::suffix: return "suffix";
-        case Kind::ruled: return "ruled";
-        case Kind::hot_spot: return "hot spot";
-        case Kind::module: return "module " + graph.op(candidate.ops.front()).origin;
-      }
-      return "?";
-    };
-    return kind() + (candidate.sums ? "" : " without sums");
-  }
-
   std::vector<Candidate> propose() {
     const auto all = families(graph_, stops_);
     for (const Family& family : all) add(family, in_order(carried(family)), Kind::reach);
