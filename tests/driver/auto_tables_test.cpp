@@ -142,7 +142,7 @@ class Recorder final : public solve::Solver {
  public:
   Recorder(Traits traits, std::vector<OpId> plan, std::vector<std::string>& calls)
       : traits_(traits), plan_(std::move(plan)), calls_(calls) {}
-  std::string_view name() const override { return *traits_.words().data(); }
+  std::string_view name() const override { return traits_.words().front(); }
   std::string_view summary() const override { return "a recorder"; }
   Traits traits() const override { return traits_; }
   std::span<const solve::OptionSpec> options() const override { return options_of(traits_); }

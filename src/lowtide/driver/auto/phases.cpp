@@ -118,7 +118,7 @@ std::vector<Task> tight(AutoState& state, double share) {
 std::vector<Task> engine(AutoState& state, double share) {
   const Solver* solver = state.engine();
   if (solver == nullptr) return {};
-  Task task = state.task(solver, std::int64_t{1} << 40, share);
+  Task task = state.task(solver, kMostWork, share);
   task.threads = state.threads();
   task.once = true;
   task.options = {{"mode", "frontier"}};
@@ -142,9 +142,10 @@ std::vector<Task> again(AutoState& state, double share) {
 
 std::vector<Task> lanes(AutoState& state, double share) {
   std::vector<Task> tasks;
+  const LaneTerms terms = state.lane_terms();
   const int count = state.clocked() ? state.threads() : kLanes;
   for (int lane = 0; lane < count; ++lane) {
-    tasks.push_back(state.lane(lane));
+    tasks.push_back(state.lane(lane, terms));
     tasks.back().work = static_cast<std::int64_t>(share * static_cast<double>(tasks.back().work));
   }
   return tasks;

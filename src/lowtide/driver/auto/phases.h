@@ -29,7 +29,7 @@ struct Phase {
   std::vector<Task> (*tasks)(AutoState&, double share);
 };
 
-// In the order in which they state.
+// In the order in which they run.
 std::span<const Phase> phases();
 
 }  // namespace lowtide::driver

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 namespace lowtide::driver {
 
@@ -82,7 +83,10 @@ OptionTexts search_options(std::uint64_t turn, const LaneTerms& terms) {
   for (const Recipe& recipe : kRecipes)
     if (recipe.suits(terms) && recipe.rounds > 1) suitable.push_back(&recipe);
   OptionTexts texts = texts_of(*suitable[turn % suitable.size()], terms);
-  texts.emplace_back("reorder", turn % 2 == 1 ? "0.3" : "0");
+  std::vector<const OrderRecipe*> orders;
+  for (const OrderRecipe& recipe : kOrderRecipes)
+    if (recipe.orders) orders.push_back(&recipe);
+  std::ranges::move(texts_of(*orders[turn % orders.size()]), std::back_inserter(texts));
   return texts;
 }
 

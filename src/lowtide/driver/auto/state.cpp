@@ -20,7 +20,6 @@ constexpr double kProofShare = 0.4;       // of the limits, if that comes first
 // Work of a lane for each op: with less it cannot cool down. docs/why/search.md has the rows.
 constexpr std::int64_t kBriefWork = 200;
 constexpr double kLookShare = 0.2;  // of the time left, to find an engine
-constexpr std::int64_t kMostWork = std::int64_t{1} << 40;
 
 Problem in_given_order(Problem problem) {
   problem.order = Order::given;
@@ -60,10 +59,11 @@ LaneTerms AutoState::lane_terms() const {
                   .link = problem_.machine.has_value(),
                   .has_plan = context_.has_plan(),
                   .free_order = problem_.order == Order::free};
-  terms.reordered = terms.free_order && terms.has_plan &&
-                    !solve::follows_order(problem_.graph, computations(context_.best()));
-  if (terms.link || !terms.has_plan) return terms;
-  const auto repeats = static_cast<std::int64_t>(computations(context_.best()).size()) - ops_;
+  if (!terms.has_plan) return terms;
+  const std::vector<OpId> best = computations(context_.best());
+  terms.reordered = terms.free_order && !solve::follows_order(problem_.graph, best);
+  if (terms.link) return terms;
+  const auto repeats = static_cast<std::int64_t>(best.size()) - ops_;
   const Ticks time = problem_.graph.total_time();
   if (repeats <= 0 || time == Ticks(0)) return terms;
   const Ticks excess = context_.best_cost().duration - context_.bound().duration;
@@ -107,8 +107,9 @@ std::vector<const solve::Solver*> AutoState::guests() const {
   return found;
 }
 
-// An engine that is slow to be found must not cost the others their time.
-const solve::Solver* AutoState::engine() const {
+// An engine that is slow to be found must not cost the others their time, and one that is not found
+// is not looked for again.
+const solve::Solver* AutoState::engine() {
   const double most =
       context_.limits().seconds() + context_.limits().remaining(kLookShare).seconds.value_or(0);
   const auto stops = [&] { return context_.limits().over() || context_.limits().seconds() > most; };
@@ -116,8 +117,11 @@ const solve::Solver* AutoState::engine() const {
   for (const solve::Solver* solver : context_.solvers()->with(Trait::proving)) {
     const Traits traits = solver->traits();
     if (traits.has(Trait::external) && !traits.has(Trait::guest) && !left_out(solver) &&
-        support_of(*solver, problem_).yes)
-      return solver->missing(stops).empty() ? solver : nullptr;
+        takes(*solver)) {
+      if (solver->missing(stops).empty()) return solver;
+      leave_out(solver);
+      return nullptr;
+    }
   }
   return nullptr;
 }
@@ -146,17 +150,17 @@ std::vector<Task> AutoState::proof(std::int64_t work) {
 }
 
 // Lanes differ in their random numbers and in their recipes.
-Task AutoState::lane(int number) {
-  const LaneTerms terms = lane_terms();
+Task AutoState::lane(int number, const LaneTerms& terms) {
+  const solve::Solver* solver = first(Trait::anytime);
   const LaneChoice choice{
       .recipe = recipe_choice_.next([&](std::size_t i) { return recipes()[i].suits(terms); }),
       .order = order_choice_.next([&](std::size_t i) { return order_recipes()[i].suits(terms); })};
-  Task lane{.solver = first(Trait::anytime),
+  Task lane{.solver = solver,
             .work = epoch_.slice,
             .seed = Random(context_.seed() * 0x9e3779b97f4a7c15u + epoch_.number * 1024 +
                            static_cast<std::uint64_t>(number))
                         .next(),
-            .in_given_order = !takes(*first(Trait::anytime)),
+            .in_given_order = !takes(*solver),
             .repeats = true,
             .lane = choice};
   if (choice.recipe != Choice::kNone) lane.options = texts_of(recipes()[choice.recipe], terms);

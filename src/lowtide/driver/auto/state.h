@@ -62,8 +62,9 @@ class AutoState {
   const solve::Solver* first(solve::Trait trait) const;
   // Solvers that the user has registered for some purpose.
   std::vector<const solve::Solver*> guests() const;
-  // An engine that proves and that is found on this machine within a share of the time left.
-  const solve::Solver* engine() const;
+  // An engine that proves, if it is found on this machine within a share of the time left; null
+  // otherwise, and from then on.
+  const solve::Solver* engine();
   // From now on nobody is offered that solver: it has finished, or failed.
   void leave_out(const solve::Solver* solver) { left_out_.push_back(solver); }
 
@@ -75,7 +76,7 @@ class AutoState {
   // anew, and would only find the same.
   std::vector<Task> proof(std::int64_t work);
   // Of the search, with recipes of the bandits' choice. Lanes of an epoch differ in `number`.
-  Task lane(int number);
+  Task lane(int number, const LaneTerms& terms);
   // Tells the bandits what the lanes among these have won, which began when the best plan had the
   // duration `before`.
   void learn(const std::vector<Task>& tasks, Ticks before);

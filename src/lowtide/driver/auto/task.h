@@ -12,6 +12,8 @@
 
 namespace lowtide::driver {
 
+inline constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a task
+
 // Of the search: which recipes the lane follows, by their places in the tables.
 struct LaneChoice {
   std::size_t recipe, order;
