@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch.runtime import transfers  # noqa: E402
+from lowtide.torch.runtime import transfers
 
 
 class StandIn:

@@ -66,12 +66,13 @@ def _update_in_place(changed: dict[fx.Node, fx.Node]) -> set[fx.Node]:
             continue
         target, arguments, results = _IN_PLACE[norm.target]
         made = {item.args[1]: item for item in norm.users}
-        pairs = [(norm.args[argument], made.get(result)) for argument, result in zip(arguments, results, strict=True)]
-        # nobody else may read the old value, before or after, nor the new one within the forward
-        if all(new in changed and changed[new] is old and len(old.users) == 1 and not new.users for old, new in pairs):
+        olds, news = [norm.args[i] for i in arguments], [made[i] for i in results if i in made]
+        # nobody else may read the old values, before or after, nor the new ones within the forward
+        if [changed.get(new) for new in news] == olds and all(len(old.users) == 1 for old in map(changed.__getitem__, news)) \
+                and not any(new.users for new in news):
             norm.target, norm.meta["val"] = target, norm.meta["val"][:results[0]]
-            for _, new in pairs:
-                updated.add(new)
+            updated.update(news)
+            for new in news:
                 norm.graph.erase_node(new)
     return updated
 
