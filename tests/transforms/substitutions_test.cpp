@@ -150,7 +150,7 @@ TEST_CASE("substitutions: refused, in words that name the op") {
           "op 4 \"neg_4\" reads tensor 4");
   net = two_products();
   net.after(0);
-  refused(net.graph(), merged(), "op 0 \"mm_0\" is waited for by op 3 \"relu_3\"");
+  refused(net.graph(), merged(), "op 0 \"mm_0\" must come before op 3 \"relu_3\"");
   refused(graph, {"split_product", {OpId(0)}, false, {}},
           "op 0 \"mm_0\" has no two ranges of columns that are read separately");
 }

@@ -423,7 +423,7 @@ TEST_CASE("transforms: what mutates, a barrier and a claim of equal bits over a 
   refused(mutating, split, "op 0 mutates tensor 0, which is not allowed in a part");
   split.ops = {OpId(1)};
   split.prices = {{{OpId(1), Ticks(1), Bytes(0)}}};
-  refused(mutating, split, "op 1 makes nothing: its effect cannot be had in parts");
+  refused(mutating, split, "op 1 has no output, so it cannot run in parts");
   const Graph step = step_of({.batch = 4, .widths = {3, 5}});
   for (const OpId op : AllIds<OpId>(step.op_count())) {
     if (!step.is_barrier(op)) continue;
