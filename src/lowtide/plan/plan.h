@@ -48,8 +48,8 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// The steps of a plan with transforms are those of the graph that they make, in the file's indices;
-// see transformed.h.
+// The steps of a plan with transforms are those of the transformed graph, in file indices; see
+// lowtide/transforms/transformed_graph.h.
 struct Plan {
   std::vector<Transform> transforms;
   std::vector<Step> steps;

@@ -7,7 +7,7 @@
 // The repetitions are computations like others: the sweep comes to them, and what they make may go
 // again, as often as `repeats` says.
 //
-// From: R. Kumar, M. Purohit, Z. Svitkina, E. Vee, J. Wang, "Efficient Rematerialization for Deep
+// Source: R. Kumar, M. Purohit, Z. Svitkina, E. Vee, J. Wang, "Efficient Rematerialization for Deep
 // Networks", NeurIPS 2019, section 4, GreedyRemat, which describes HloRematerialization of XLA.
 // Their algorithm is `choice=bytes repeats=1 block=1`, the first sweep. XLA itself chooses by time
 // for each byte, and today repeats blocks of ops together, doubling them as long as nothing is

@@ -5,7 +5,7 @@
 // then place their transfers by the rule of solve/sequence/placement. A budget that is just kept
 // leaves no room to fetch ahead, so lower targets are tried too.
 //
-// From: Belady's rule on pages of many sizes; vDNN (M. Rhu et al., MICRO 2016) and Capuchin (X.
+// Source: Belady's rule on pages of many sizes; vDNN (M. Rhu et al., MICRO 2016) and Capuchin (X.
 // Peng et al., ASPLOS 2020) choose tensors by time between uses as well. There the lanes decide
 // what may go; here the placement does, and what is chosen keeps the budget first.
 //

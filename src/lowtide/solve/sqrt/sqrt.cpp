@@ -5,7 +5,7 @@
 // needs something of it. With sqrt(n) segments a chain of n equal ops needs about 2 sqrt(n) tensors
 // and one more forward.
 //
-// From: T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost",
+// Source: T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost",
 // 2016. Their Algorithm 3 walks the forward and cuts where the bytes since the last cut pass a
 // limit; the limit is searched over here as there. As there, what follows the last cut is kept,
 // since the backward begins with it. Two things are ours. Beyond the last, as many segments are

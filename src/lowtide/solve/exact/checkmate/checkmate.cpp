@@ -6,7 +6,7 @@
 // of the budget, round what is kept at a threshold (each of 0.1 to 0.9), or keep it with the
 // probability that the relaxation gives it, and compute the least that these checkpoints need.
 //
-// From: P. Jain, A. Jain, A. Nrusimha, A. Gholami, P. Abbeel, K. Keutzer, I. Stoica, J. Gonzalez,
+// Source: P. Jain, A. Jain, A. Nrusimha, A. Gholami, P. Abbeel, K. Keutzer, I. Stoica, J. Gonzalez,
 // "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", MLSys 2020.
 //
 // Invariant: whatever it finds is priced again by our rules, which charge less than the model does;

@@ -8,7 +8,7 @@
 // plan within the budget by minimising max(M_var, M), beginning with the given order, which always
 // is a solution of it; the second minimises the duration, beginning with what the first has found.
 //
-// From: B. Bartan, H. Li, H. Teague, C. Lott, B. Dilkina, "Moccasin: Efficient Tensor
+// Source: B. Bartan, H. Li, H. Teague, C. Lott, B. Dilkina, "Moccasin: Efficient Tensor
 // Rematerialization for Neural Networks", ICML 2023, sections 2.1 to 2.4. What is different here is
 // in docs/why/moccasin.md.
 //

@@ -4,7 +4,7 @@
 // process. The largest budget comes first: an optimum that keeps smaller budgets too is theirs, and
 // where there is none, there is none for less.
 //
-// From: J. Gusak et al., "HiRemate: Hierarchical Approach for Efficient Re-materialization of
+// Source: J. Gusak et al., "HiRemate: Hierarchical Approach for Efficient Re-materialization of
 // Neural Networks", ICML 2025, section 3.2.2 and appendix B.
 //
 // Invariant: what a program finds is spelled out and priced by the block; the program's own numbers

@@ -7,9 +7,9 @@
 // as long as what comes of them keeps it; and with fewer where it does not, since a stage's numbers
 // leave out what others do to it.
 //
-// From: O. Beaumont, L. Eyraud-Dubois, J. Hermann, A. Joly, A. Shilova, "Optimal checkpointing for
-// heterogeneous chains: how to train deep neural networks with limited memory", arXiv 1911.13214;
-// several options for a stage: X. Zhao et al., "Rockmate", ICML 2023.
+// Source: O. Beaumont, L. Eyraud-Dubois, J. Hermann, A. Joly, A. Shilova, "Optimal checkpointing
+// for heterogeneous chains: how to train deep neural networks with limited memory", arXiv
+// 1911.13214; several options for a stage: X. Zhao et al., "Rockmate", ICML 2023.
 //
 // Ours: borders that are given, short runs alone, and other orders of a stage's backward
 // (docs/why/block-solvers.md).

@@ -7,7 +7,7 @@
 // budget. Equal blocks are solved once. What comes out is spelled out op by op, and is then a plan
 // like any other, which the search on the whole graph may polish.
 //
-// From: J. Gusak, X. Zhao, T. Le Hellard, Z. Li, L. Eyraud-Dubois, O. Beaumont, "HiRemate:
+// Source: J. Gusak, X. Zhao, T. Le Hellard, Z. Li, L. Eyraud-Dubois, O. Beaumont, "HiRemate:
 // Hierarchical Approach for Efficient Re-materialization of Neural Networks", ICML 2025. Ours are
 // the choice by prices, cuts as options of blocks, blocks of several sizes beside one another at
 // the top, and the polish. docs/why/hiremate.md tells the whole.

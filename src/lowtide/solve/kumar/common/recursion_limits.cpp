@@ -4,7 +4,7 @@
 // memory. All are filtered; then the best get the exchanges, which take the longest. Schedules that
 // would take long to filter wait until the others are done, or until nothing else keeps the budget.
 //
-// From: Kumar et al., NeurIPS 2019, section 4.3, where the limit trades memory for time.
+// Source: Kumar et al., NeurIPS 2019, section 4.3, where the limit trades memory for time.
 //
 // Invariant: what is tried does not depend on the limits of time or work; they only end it.
 //

@@ -8,7 +8,7 @@
 // repetitions compete for. In the end come exchanges: one value is dropped, what does best with the
 // room takes its place.
 //
-// From: ours; Kumar et al. (NeurIPS 2019) leave it at the schedule. Of exchanges only those are
+// Source: ours; Kumar et al. (NeurIPS 2019) leave it at the schedule. Of exchanges only those are
 // tried that are about worth it at the going rate of time for memory.
 //
 // Invariant: the sequence is legal, and within the budget once it has been.

@@ -1,8 +1,8 @@
 // Problem: a path decomposition of small width. Idea: an order of the nodes is one; build an order
 // greedily from one end, or take the given one, and improve it in small steps.
 //
-// From: ours. That the least vertex separation of all orders is the path-width is N. Kinnersley's,
-// "The vertex separation number of a graph equals its path-width", 1992.
+// Source: ours. That the least vertex separation of all orders is the path-width is N.
+// Kinnersley's, "The vertex separation number of a graph equals its path-width", 1992.
 //
 // Invariant: two neighbours are together in the bag of the later one.
 // Loses: a greedy order that runs into one branch of a graph holds the others open all the while.

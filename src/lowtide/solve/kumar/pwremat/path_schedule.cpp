@@ -6,7 +6,7 @@
 // are computed without that last one being there, in bags that all lack a node. So either the bags
 // get half as many or they get smaller by one.
 //
-// From: Kumar et al., NeurIPS 2019, appendix A.4: PWRemat (`compute`), InterleavedSchedule
+// Source: Kumar et al., NeurIPS 2019, appendix A.4: PWRemat (`compute`), InterleavedSchedule
 // (`interleave`), Condense and Flatten. Three things are ours. What is known already is left out,
 // where the paper computes it again. A tuple takes along only those earlier stretches of which its
 // node reads something, where the paper's takes all; and their separators, being known, not at all.

@@ -4,7 +4,7 @@
 // separators are found once, before any schedule is made, since the calls of Algorithm 1 ask for
 // the same ones over and over; a limit of the recursion only cuts the tree of parts off.
 //
-// From: Kumar et al., NeurIPS 2019, Lemma 3 and Algorithm 1. Weights of nodes are ours.
+// Source: Kumar et al., NeurIPS 2019, Lemma 3 and Algorithm 1. Weights of nodes are ours.
 //
 // Invariant: a node is in the separator of exactly one part; of two neighbours one's part
 // is the other's or lies within it.

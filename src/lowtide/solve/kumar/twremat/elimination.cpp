@@ -4,7 +4,7 @@
 // that are missing between the neighbours of a node, is kept up to date: a new edge takes one from
 // each node that sees both of its ends, and the neighbours of what goes are counted anew.
 //
-// From: Kumar et al., NeurIPS 2019, section 3 (min-fill) and Lemma 1 (`shrink`).
+// Source: Kumar et al., NeurIPS 2019, section 3 (min-fill) and Lemma 1 (`shrink`).
 //
 // Invariant: a node's bag is itself and the neighbours that it has when it is eliminated; all of
 // them are in the bag of the first of them to go, its parent.

@@ -6,7 +6,7 @@
 // separators above, which calls it makes, how long its schedule is. Then the schedule is written
 // down in one go.
 //
-// From: Kumar et al., NeurIPS 2019, Algorithm 1. There a call schedules its whole separator. That
+// Source: Kumar et al., NeurIPS 2019, Algorithm 1. There a call schedules its whole separator. That
 // is no valid schedule where the separator has descendants of what is not computed yet (the
 // gradients of a layer, when the next layer's activations are asked for); here it takes only what
 // S is computed from. docs/why/tree-width.md has the example.
