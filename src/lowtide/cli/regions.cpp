@@ -241,12 +241,12 @@ int run(const RegionsArguments& given) {
 
 void add_regions(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "regions", "List regions that a split could run in slices, with estimated savings and costs");
+      "regions", "List regions that a split could run in parts, with estimated savings and costs");
   const auto given = std::make_shared<RegionsArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command
       ->add_option("--device", given->device,
-                   "Device that prices slices of ops: a name ('lowtide devices') or a file")
+                   "Device that prices parts of ops: a name ('lowtide devices') or a file")
       ->capture_default_str();
   command->add_option("--costs", given->costs,
                       "Measured costs (a file); they override the roofline");
