@@ -56,8 +56,8 @@ const std::array<OptionSpec, 5>& specs() {
        .default_choice = "both",
        .choices = {"both", "unit", "real"}},
       {.name = "limit",
-       .usage =
-           "k of TWRemat(k): components with fewer bags are not divided; 0: several values are tried",
+       .usage = "k of TWRemat(k): components with fewer bags are not divided; 0: several values "
+                "are tried",
        .default_number = 0,
        .low = 0,
        .high = 1e9,
