@@ -221,7 +221,7 @@ TEST_CASE("moccasin: an engine that lies is reported and survived") {
   const std::pair<const char*, const char*> kinds[] = {{"crash", "crashed"},
                                                        {"size", "values for"},
                                                        {"nonsense", "nonsense"},
-                                                       {"zeros", "a solution that is none"},
+                                                       {"zeros", "an invalid solution"},
                                                        {"bound", "without a solution"}};
   for (const auto& [how, said] : kinds) {
     CAPTURE(how);
