@@ -133,7 +133,7 @@ TEST_CASE("words of plans") {
   CHECK(to_string(Objective::least_memory) == "least memory");
 }
 
-TEST_CASE("a transfer takes its latency and its bytes, rounded up") {
+TEST_CASE("machine: a transfer takes its latency plus bytes / bandwidth, rounded up") {
   const Link link{Ticks(10), Bytes(25), Ticks(2)};
   CHECK(link.transfer_time(Bytes(0)) == Ticks(10));
   CHECK(link.transfer_time(Bytes(1)) == Ticks(11));
@@ -145,7 +145,7 @@ TEST_CASE("a transfer takes its latency and its bytes, rounded up") {
   CHECK_THROWS_AS(dear.transfer_time(Bytes::max()), OverflowError);
 }
 
-TEST_CASE("a plan that transfers has computations, but is no sequence") {
+TEST_CASE("plans: a plan with transfers has computations, but is no sequence") {
   const Plan swap = steps("c0 o1 f1 c1 p1 c2"), plain = steps("c0 c1 f1 c2");
   CHECK(transfers(swap));
   CHECK(transfers(steps("p1")));

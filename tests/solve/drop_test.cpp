@@ -47,7 +47,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("drop: with a link it swaps what takes longest to make again, and waits for no copy") {
+TEST_CASE("drop: with a link it swaps the most expensive tensors, without stalls") {
   const auto drop = solve::local::drop::make_drop();
   const auto offload = solve::offload::make_offload();
   for (const std::string_view kind : {"unet", "transformer", "resnet"})
@@ -62,7 +62,7 @@ TEST_CASE("drop: with a link it swaps what takes longest to make again, and wait
     }
 }
 
-TEST_CASE("drop: a link too slow to be of use, and a host without room, change nothing") {
+TEST_CASE("drop: a slow link, or no host memory, changes nothing") {
   const auto drop = solve::local::drop::make_drop();
   const Graph graph = generate("unet", 500, 51);
   const double without = overhead(*drop, graph, 50);

@@ -47,7 +47,7 @@ TEST_CASE(
   CHECK(found >= 12);
 }
 
-TEST_CASE("mirror: there is nothing to mirror without a backward, and limits end it") {
+TEST_CASE("mirror: no order without a backward or without work") {
   Limits unlimited, none(LimitSettings{.work = 1});
   CHECK(solve::local::mirror::mirrored_orders(generate("layered", 100, 1), unlimited).empty());
   CHECK(solve::local::mirror::mirrored_orders(generate("unet", 100, 1), none).empty());
@@ -113,7 +113,7 @@ Graph nested(std::size_t depth) {
   return builder.build();
 }
 
-TEST_CASE("mirror: with nested skip connections less is lost than in the order as recorded") {
+TEST_CASE("mirror: nested skip connections have less overhead than in the given order") {
   const auto drop = solve::local::drop::make_drop(), mirror = solve::local::mirror::make_mirror();
   for (const std::size_t depth : {4u, 5u, 6u}) {
     CAPTURE(depth);

@@ -59,7 +59,7 @@ TEST_CASE("search lanes: a barrier waits for copies, and copies behind it for th
   CHECK(run.lanes.in().front().begin == 35);
 }
 
-TEST_CASE("search lanes: what is priced again is the same as from the front") {
+TEST_CASE("search lanes: incremental pricing equals pricing from the start") {
   Run run, again;
   const double whole = run.lanes.evaluate();
   again.lanes.evaluate();
