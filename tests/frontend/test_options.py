@@ -44,7 +44,7 @@ LINK = "25GB/s,10us"
     ({"link": "fast"}, ValueError, 'link "fast": does not say bytes a second'),
     ({"host_budget": "50%"}, ValueError, "host_budget is bytes on the host"),
 ])
-def test_what_is_wrong_is_said_with_its_name(options, error, words):
+def test_errors_name_the_option(options, error, words):
     with pytest.raises(error, match=words):
         Options(**{"budget": "8GiB"} | options)
 
