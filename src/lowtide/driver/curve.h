@@ -27,9 +27,9 @@ struct CurveRequest {
   std::function<void(const CurveProgress&)> watcher;
 };
 
-// Every plan is verified for its point. Without a clock, the same for every number of threads. A
-// solver that fails at one budget (InternalError) leaves a note in that point. InputError if `from`
-// is beyond `to` or negative, for less than two points, and as solve() for the solver.
+// Every plan is verified for its point. Without a time limit, the same for every number of threads.
+// A solver that fails at one budget (InternalError) leaves a note in that point. InputError if
+// `from` is beyond `to` or negative, for less than two points, and as solve() for the solver.
 Tradeoff curve(const solve::SolverTable& solvers, const Graph& graph, const CurveRequest& request);
 
 }  // namespace lowtide::driver

@@ -212,7 +212,7 @@ SweepTask Race::next_turn(const Contender& one, Descent& descent, bool leap) con
   return task;
 }
 
-// A search has one thread. Under a clock the others take longer steps.
+// A search has one thread. With a time limit the others take longer steps.
 void Race::use_idle_threads(const Contender& one, std::vector<SweepTask>& tasks) const {
   if (!sweep_.by_clock()) return;
   Descent longer = descents_[one.number];

@@ -2,7 +2,7 @@
 // the room: curve and fit decide which budgets; this hands out starts, bounds and limits.
 //
 // Work comes in rounds. All tasks of a round start from what was known before it, and what they
-// find is taken up after it, in their order: so without a clock the number of threads changes
+// find is taken up after it, in their order: so without a time limit the number of threads changes
 // nothing.
 #pragma once
 
@@ -61,7 +61,7 @@ class Sweep {
   double seconds() const { return limits_.seconds(); }
   Limits& limits() { return limits_; }  // for what is done beside the rounds
   int threads() const { return settings_.threads; }
-  // Then what threads there are may change what is found; without a clock it may not.
+  // Then what threads there are may change what is found; without a time limit it may not.
   bool by_clock() const { return settings_.limits.seconds.has_value(); }
 
   Problem problem(Bytes budget) const;
@@ -80,7 +80,7 @@ class Sweep {
   double work_left() const;
 
   // The part of what is left that `tasks` tasks should get if others of so many follow one another
-  // after them: under a clock threads count, without one they do not.
+  // after them: with a time limit threads count, without one they do not.
   double share(std::size_t tasks, const std::vector<std::size_t>& later) const;
   // Runs the tasks within that share of what is left. A budget at which there is nothing to do
   // (settled, or searched to the end from the same plans) takes nothing. Says whether anything ran.

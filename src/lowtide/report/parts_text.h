@@ -10,7 +10,8 @@
 namespace lowtide::report {
 
 // Those that did any work or found anything; empty if there is none. Shares are of `base`, the
-// duration of computing each op once. Without seconds, of runs without a clock, the work is shown.
+// duration of computing each op once. Without seconds, of runs without a time limit, the work is
+// shown.
 std::string parts_text(std::span<const PortfolioPart> parts, Ticks base,
                        const TerminalStyle& style);
 

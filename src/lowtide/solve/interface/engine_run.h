@@ -20,15 +20,15 @@ class EngineRun {
   engines::EngineState find(engines::EngineKind kind) {
     return engines::find_engine(kind, {}, [this] { return stop(); });
   }
-  // For one solve. Under a clock, the time left, all threads, and a microsecond of work for each
-  // that passes. Without, one thread and the effort that the work left stands for, so that it
+  // For one solve. With a time limit, the time left, all threads, and a microsecond of work for
+  // each that passes. Without, one thread and the effort that the work left stands for, so that it
   // repeats exactly.
   engines::EngineLimits limits();
   // Whether HiGHS may begin on a program with so many entries. Its presolve and first relaxation
   // know no limit but the clock, so without one the work left has to be that of a program so large.
   // With one, there must be time to send it; if there is not, that is the deadline.
   bool affords(std::size_t entries);
-  // Charges what was spent; without a clock, all that is left if the engine did not finish.
+  // Charges what was spent; without a time limit, all that is left if the engine did not finish.
   void charge(const engines::EngineEnd& end);
 
   // Units of work for one of EngineLimits::effort.
