@@ -95,7 +95,7 @@ TEST_CASE("nested splits: invalid or too small weights are refused") {
     CHECK_THROWS_WITH_AS(
         apply_transforms(graph,
                          std::vector<Transform>{split_of(OpId(0), TensorId(0), 0, TensorId(1))}),
-        doctest::Contains(small ? "is below 1 in 2^63" : "is not a share of slices"),
+        doctest::Contains(small ? "is below 1 in 2^63" : "is not a fraction of slices"),
         TransformRefused);
   }
 }
