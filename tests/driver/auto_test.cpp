@@ -47,8 +47,7 @@ TEST_CASE("auto: a subsolver that uses all its limits does not starve the others
   }
 }
 
-TEST_CASE(
-    "auto: a solver for tight budgets is asked where the quick ones have no plan, and only there") {
+TEST_CASE("auto: solvers for tight budgets run only if the constructive ones find no plan") {
   const Graph graph = late_reader();
   const std::vector<OpId> over{OpId(0), OpId(1), OpId(2), OpId(3)};
   const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};

@@ -58,7 +58,7 @@ TEST_CASE("transforms: every kind of solver plans the transformed graph") {
 }
 
 TEST_CASE(
-    "transforms: starts with the same ones are begun from, watchers see the graph asked about") {
+    "transforms: start plans with the same transforms are used; watchers see the original graph") {
   const Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
   const TransformedGraph made = apply_transforms(asked.graph, asked.problem.transforms);
@@ -308,8 +308,7 @@ TEST_CASE("magis: least memory within a time limit, with transforms, the same ea
   CHECK(again.outcome.note == one.outcome.note);
 }
 
-TEST_CASE(
-    "transforms: auto substitutes what saves time where it may, and nothing where it may not") {
+TEST_CASE("transforms: auto applies substitutions that save time, only if they are allowed") {
   const Graph graph = three_products();
   Problem problem{.graph = graph, .budget = Bytes::max()};
   const solve::SolverTable solvers = driver::all_solvers();

@@ -33,8 +33,7 @@ double overhead(const solve::Solver& solver, const Graph& graph, int percent,
   return outcome.plan ? overhead_percent(outcome.cost.duration, graph.total_time()) : 1e9;
 }
 
-TEST_CASE(
-    "drop: less time lost than by eviction on networks, and plans where eviction finds none") {
+TEST_CASE("drop: less overhead than evict on networks, and plans where evict finds none") {
   const auto drop = solve::local::drop::make_drop();
   const auto evict = solve::evict::make_evict();
   for (const std::uint64_t seed : {51u, 52u}) {

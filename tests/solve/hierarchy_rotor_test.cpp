@@ -121,8 +121,7 @@ TEST_CASE("rotor: a held border saves the second run of the layer before") {
 
 // The given order computes what the next backward reads before the gradient of weights, and holds
 // what the layer has read that long.
-TEST_CASE(
-    "rotor: where the order is free the backward of a stage runs in the one that needs least") {
+TEST_CASE("rotor: with a free order the backward of a stage runs in the order with least memory") {
   int told = 0, better = 0;
   for (int i = 0; i < (kSanitized ? 5 : 30); ++i) {
     CAPTURE(i);

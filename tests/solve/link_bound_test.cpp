@@ -179,8 +179,7 @@ TEST_CASE("bounds: never above a plan with transfers, on plain graphs") {
   report(tally);
 }
 
-TEST_CASE(
-    "bounds: none above a plan that transfers, for numbers that leave little of the integers") {
+TEST_CASE("bounds: never above a plan with transfers, for figures near the integer limits") {
   RandomGraphSettings settings = rich();
   settings.bytes = std::int64_t{1} << 43;
   settings.time = std::int64_t{1} << 52;

@@ -22,7 +22,7 @@ namespace lowtide {
 namespace {
 
 TEST_CASE(
-    "mirror: every order is topological, another than the graph's, and has the forward first") {
+    "mirror: every order is topological, differs from the given one, and has the forward first") {
   std::size_t found = 0;
   for (const std::string_view kind : {"unet", "resnet", "transformer", "chain"})
     for (const std::uint64_t seed : {1u, 2u, 3u}) {

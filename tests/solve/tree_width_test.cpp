@@ -220,8 +220,7 @@ TEST_CASE("tree width: a division has each node once, and neighbours on one path
   }
 }
 
-TEST_CASE(
-    "tree width: schedules are as long as foretold, complete, and compute nothing too early") {
+TEST_CASE("tree width: schedules have the predicted length, are complete and legal") {
   for (int i = 0; i < samples(300); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
@@ -297,8 +296,7 @@ TEST_CASE("twremat: other decompositions improve on the narrowest") {
   }
 }
 
-TEST_CASE(
-    "twremat, pwremat: without a plan they say what the schedule with the smallest peak needs") {
+TEST_CASE("twremat, pwremat: without a plan the note has the smallest peak of a schedule") {
   const Graph graph = generate_layered(60, 0);
   const Problem problem{.graph = graph,
                         .budget = solve::peak_floor({.graph = graph, .budget = {}})};
