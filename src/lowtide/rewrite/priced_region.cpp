@@ -145,7 +145,7 @@ Split PricedRegion::split(const TransformedGraph& now) const {
   split.parts = region_.parts;
   for (const OpId op : region_.ops) split.ops.push_back(now.op_index[op]);
   for (const auto& seed : axes_) split.axes.push_back({now.tensor_index[seed.tensor], seed.dim});
-  // one list if all parts have one size
+  // One list if all parts have one size.
   const auto count = costs_.size() == 1 ? 1 : static_cast<std::size_t>(region_.parts);
   for (std::size_t part = 0; part < count; ++part) {
     auto& prices = split.prices.emplace_back();

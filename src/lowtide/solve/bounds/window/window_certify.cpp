@@ -57,7 +57,7 @@ std::int64_t WindowBound::share_holding(std::span<const double> duals) {
         hold_[w][i] = hold == Hold::kept ? 0 : scale_.most;
         return;
       }
-      // the last one takes the rest
+      // The last one takes the rest.
       const bool last = dual(w, i) >= wanted[tensor];
       const double part = last ? 1.0 : dual(w, i) / wanted[tensor];
       const auto paid = static_cast<std::int64_t>(static_cast<double>(left[tensor]) * part);
@@ -78,7 +78,7 @@ void WindowBound::share_time(std::span<const double> duals) {
     for (std::size_t w = 0; w < windows_.size(); ++w)
       for (std::size_t i = 0; !windows_[w].unit() && i < windows_[w].ops.size(); ++i) {
         const OpId op = windows_[w].ops[i];
-        // an op that may run for the first time in the first interval runs for free
+        // An op that may run for the first time in the first interval runs for free.
         if (!has_run(op, windows_[w].from)) continue;
         const double dual = duals[splits_begin() + index(places_[w].split_row[i])];
         visit(w, i, op.index(), std::max(0.0, dual));

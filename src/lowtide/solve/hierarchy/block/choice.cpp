@@ -85,7 +85,7 @@ bool Choice::run(const BlockBudget& budget) {
     const std::vector<std::size_t> before = at_;
     bool little = false;
     if (round == 0 && take_once()) {
-      // measured by the code that made the level
+      // Measured by the code that made the level.
     } else {
       if (!measure()) break;
       const auto& [live, used, duration] = now_;

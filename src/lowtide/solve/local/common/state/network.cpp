@@ -12,7 +12,7 @@ namespace lowtide::solve::local {
 
 namespace {
 
-// of the largest tensor's bytes
+// The bytes of a small tensor, relative to those of the largest.
 constexpr double kSmallShare = 1e-4;
 
 // For each column the rows that contain it, ascending.

@@ -40,7 +40,7 @@ struct Network {
   explicit Network(const Problem& problem);
 
   std::size_t op_count() const { return ops; }
-  // ops, source and sink, which occur in every sequence
+  // Ops, source and sink, which occur in every sequence.
   std::size_t first_count() const { return ops + 2; }
   std::size_t node_count() const { return time.size(); }
   std::size_t value_count() const { return bytes.size(); }

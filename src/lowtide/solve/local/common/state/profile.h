@@ -26,7 +26,7 @@ namespace lowtide::solve::local {
 class Profile {
  public:
   static constexpr std::size_t kBlock = 64;
-  // most bytes of a graph: exact in a double together with a hole's offset
+  // The most bytes of a graph: exact in a double together with the offset of a hole.
   static constexpr double kMostBytes = 0x1p50;
   static constexpr double kHole = 0x1p52;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
