@@ -73,8 +73,8 @@ const std::array<OptionSpec, 5>& specs() {
 }
 
 constexpr std::size_t kDense = 600;
-// Decompositions that are tried: each elimination, then again in orders that differ from the given
-// one at random.
+// The decompositions to try: each elimination with the given order, then with random perturbations
+// of it.
 constexpr std::size_t kTurns = 20;
 constexpr double kShift = 0.2;  // of the ops, by which they move in these orders, at most
 
@@ -112,7 +112,7 @@ class Run {
   }
 
  private:
-  // The graph with a spine or without it.
+  // The graph, with or without a spine.
   struct View {
     View(const Graph& of, bool spine) : graph(of, spine), neighbours(undirected(graph)) {}
     OpGraph graph;
@@ -120,7 +120,7 @@ class Run {
     std::size_t narrowest = 0;  // of the eliminations
   };
 
-  // The quickest elimination tells how wide another may be, and whether to look at all.
+  // The quickest elimination decides how wide others may be, and whether to go on at all.
   std::optional<TreeDecomposition> narrowest(View& view) {
     std::optional<TreeDecomposition> best;
     for (const std::size_t i : {kMinDegree, kMinFill, kGiven}) {
@@ -137,7 +137,7 @@ class Run {
     return best;
   }
 
-  // The narrowest comes first, then the others.
+  // Runs the narrowest first, then the others.
   std::optional<TreeDecomposition> decomposition(View& view, std::size_t turn) {
     const std::string_view chosen = context_.options().choice("decomposition");
     for (const auto& [word, rule] : kEliminations) {
@@ -147,7 +147,7 @@ class Run {
     if (turn == 0) return narrowest(view);
     const std::size_t count = kEliminations.size();
     const Elimination rule = kEliminations[(view.narrowest + turn) % count].second;
-    // Its bags hold the ops next to each other in any case: a spine makes no difference.
+    // If the bags hold consecutive ops together anyway, a spine makes no difference.
     const bool same = rule == Elimination::given && turn < count && &view != &views_.front();
     if (same) return std::nullopt;
     return decompose(view.neighbours, turn < count ? positions_ : shifted_positions(),
@@ -166,7 +166,7 @@ class Run {
     return result;
   }
 
-  // Time and memory alike: shares of the whole.
+  // Weights: the sum of the op's shares of all time and of all memory.
   std::vector<double> real_weights() const {
     const Graph& graph = problem_.graph;
     std::vector<double> time(graph.op_count(), 0), bytes(graph.op_count(), 0);
