@@ -13,9 +13,8 @@
 namespace lowtide::solve::magis {
 
 struct Effort {
-  std::size_t max_states =
-      5'000;              // most sets of tasks that the dynamic program of a block examines
-  std::int64_t work = 0;  // sets examined, and tasks passed
+  std::size_t max_states = 5'000;  // most sets that the program of a block examines
+  std::int64_t work = 0;           // sets examined, and tasks passed
   // If not null, charged with an eighth of `work`; when the limits stop, the rest of the order
   // stays.
   Limits* limits = nullptr;
