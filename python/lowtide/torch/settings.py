@@ -1,4 +1,4 @@
-"""What a user may say about a compiled graph: the options of the backend and of `optimize`."""
+"""The options of a compiled graph: those of the backend and of `optimize`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways in: `backend` for torch.compile, and `optimize`, which plans before the first step."""
+"""The entry points: `backend` for torch.compile, and `optimize`, which plans before the first step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step leaves behind, and whether two steps leave the same to the last bit."""
+"""The results of a step, and whether two steps have bit-identical results."""
 
 from __future__ import annotations
 

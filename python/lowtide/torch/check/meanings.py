@@ -1,4 +1,4 @@
-"""What a result may say is wrong, and what else there may be to know: each key with one line on what it means."""
+"""The keys of failures and notices in a result, each with one line that explains it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A step without a plan, and with one: bits, bytes and times beside each other."""
+"""Compares a step with and without a plan: bits, bytes and times."""
 
 from __future__ import annotations
 

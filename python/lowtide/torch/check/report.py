@@ -1,4 +1,4 @@
-"""Results for people: a line each as they come, a table of the plans, and what is not as it should be, with what that means."""
+"""Results for people: a line for each result, a table of the plans, and the failures with their explanations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a section of the check is, and what it is given: where it runs, how large, until when, and where results go."""
+"""A section of the check and its arguments: device, size, time limit, and the place of its results."""
 
 from __future__ import annotations
 

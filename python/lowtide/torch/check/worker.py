@@ -1,4 +1,4 @@
-"""The process in which sections run: what makes steps repeatable, and one section behind the other."""
+"""The process in which sections run: makes steps repeatable, and runs one section after the other."""
 
 from __future__ import annotations
 

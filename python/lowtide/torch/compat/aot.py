@@ -1,4 +1,4 @@
-"""AOTAutograd: the tracer of a forward and its backward, and what makes both graphs."""
+"""AOTAutograd: the tracer of a forward and its backward, and the partition into both graphs."""
 
 from __future__ import annotations
 

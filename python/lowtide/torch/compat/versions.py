@@ -1,4 +1,4 @@
-"""The versions of PyTorch that Lowtide runs with, and what it says to others."""
+"""The versions of PyTorch that Lowtide runs with, and the message for all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which machine this is, for what is measured on it; and real kernels in the midst of tracing."""
+"""The identity of this machine, as a key of measurements; and real kernels during tracing."""
 
 from __future__ import annotations
 

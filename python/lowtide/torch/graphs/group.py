@@ -1,4 +1,4 @@
-"""The captured graphs of one model: the memory that each must leave to others, and when they are planned together.
+"""The captured graphs of one model: the memory that each leaves to others, and when they are planned together.
 
 With `optimize` and inputs all graphs are found before the first step (`share_budget`).  Otherwise each is planned at its first
 call, beside the memory that others hold then, and the record of calls (calls.py) shows what else they hold.  If a step exceeds

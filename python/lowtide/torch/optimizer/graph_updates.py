@@ -1,4 +1,4 @@
-"""The updates of one graph, and what the code of its forward and backward calls for them."""
+"""The updates of one graph, and the functions that its generated code calls for them."""
 
 from __future__ import annotations
 

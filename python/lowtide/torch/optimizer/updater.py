@@ -1,4 +1,4 @@
-"""One optimizer's updates of one parameter at a time, and what has to hold for them to be its step."""
+"""One optimizer's updates of one parameter at a time, and the conditions under which they equal its step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel costs: ns, workspace and what its results hold, measured, or from a roofline model of a named device.
+"""The cost of a kernel: time, workspace and bytes of its results, measured, or from a roofline model of a named device.
 
 Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), on tensors
 made for that.  Time is the lower quartile of a few runs after a first, since whatever else the machine does only

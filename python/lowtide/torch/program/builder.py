@@ -1,4 +1,4 @@
-"""A program under construction: which tensor a storage became, and ops made of FX nodes."""
+"""A program under construction: the tensor of each storage, and ops made of FX nodes."""
 
 from __future__ import annotations
 

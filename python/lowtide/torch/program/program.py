@@ -1,4 +1,4 @@
-"""A training step as the planner and the emission see it: its joint FX graph, and the Lowtide graph that it became."""
+"""A training step for the planner and the emission: its joint FX graph, and the Lowtide graph made of it."""
 
 from __future__ import annotations
 

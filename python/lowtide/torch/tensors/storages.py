@@ -1,4 +1,4 @@
-"""Storages of tensors: their identity, their bytes, and what of them takes part in training.
+"""Storages of tensors: their identity, their bytes, and which of them take part in training.
 
 A tensor of a plan is one storage, so whatever is counted is counted by storage: views of one storage are one entry
 in a table `storage -> bytes`.

@@ -1,4 +1,4 @@
-"""What makes a traced step compute other bits than eager execution, where tracing leaves no choice.
+"""Reasons why a traced step cannot be bit-identical with eager execution.
 
 A plan changes no bit of the step that it is given, and that step is traced.  Tracing keeps eager execution's kernels,
 their operands and the order of sums, but for these:

@@ -1,4 +1,4 @@
-"""Calls that log break no graph: `print`, `warnings.warn`, and the methods of a `logging.Logger` run when it has run.
+"""Calls that log break no graph: `print`, `warnings.warn` and the methods of a `logging.Logger` run after the graph.
 
 torch.compile parts a graph at each such call.  A model in several graphs has less to plan, and its loss cannot run in
 parts.  Dynamo can put calls of functions behind a graph (`debug_locals` of a frame), if their arguments are constants,

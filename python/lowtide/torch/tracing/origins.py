@@ -1,4 +1,4 @@
-"""Where in the model an op comes from: the path of its module, and the line of source that asked for it.
+"""The origin of an op in the model: the path of its module, and its line of source.
 
 Capture writes both on the graph's nodes while the step is traced (mark_modules, at_line); the tracer copies
 them from a forward node to the backward nodes that differentiate it.  Under torch.compile Dynamo has left

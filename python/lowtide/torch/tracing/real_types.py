@@ -1,4 +1,4 @@
-"""Fake results as the device's kernels really make them.
+"""Gives fake results the layouts and types that the device's kernels really return.
 
 A fake kernel may say other number types or strides than its real one: PyTorch's fake batch norm, group norm and layer
 norm of half-precision inputs with single-precision weights (what autocast makes) give statistics in half precision,

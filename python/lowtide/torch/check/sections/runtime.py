@@ -1,4 +1,4 @@
-"""What plans rest on: the link to the host, the sizes of the allocator's blocks, draws that are made again."""
+"""The assumptions of plans: the link to the host, the sizes of the allocator's blocks, repeated random draws."""
 
 from __future__ import annotations
 

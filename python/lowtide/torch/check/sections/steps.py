@@ -1,4 +1,4 @@
-"""lowtide.torch.step with AdamW beside the loop: losses, parameters, bytes, times; its states on the device and on the host."""
+"""lowtide.torch.step with AdamW against an ordinary loop: losses, parameters, bytes, times; states on device and host."""
 
 from __future__ import annotations
 
