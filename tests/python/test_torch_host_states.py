@@ -254,7 +254,7 @@ def test_wrong_options_are_refused():
     optimizer = torch.optim.AdamW(model.parameters())
     with pytest.raises(ValueError, match="state_home must be 'device' or 'host', not 'disk'"):
         stepping(model, optimizer, inputs, state_home="disk")
-    with pytest.raises(ValueError, match="state_home='host' is for plans that offload, and techniques leaves that out"):
+    with pytest.raises(ValueError, match="state_home='host' needs offloading, but techniques excludes it"):
         stepping(model, optimizer, inputs, techniques="recompute", link=None)
     with pytest.raises(ValueError, match="lowtide knows no option 'state_home'"):
         lowtide.torch.optimize(model, inputs, budget="100%", state_home="host")
