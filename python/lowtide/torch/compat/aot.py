@@ -71,7 +71,7 @@ def numbers_stay() -> contextlib.AbstractContextManager[None]:
 
 
 def traced_alone() -> contextlib.AbstractContextManager[Any]:
-    """What is traced within is no part of a tracing around."""
+    """Traces within it are not part of an enclosing trace."""
     return _tracing(None)
 
 

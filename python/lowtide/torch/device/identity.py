@@ -21,7 +21,7 @@ _CHOOSES_KERNELS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HI
 
 
 def identity(device: torch.device) -> tuple[Any, ...]:
-    """What measured figures depend on: the processor or card, its libraries, and how a user has set them."""
+    """The key of measurements: the processor or GPU, its libraries, and their settings."""
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.backends.cudnn.version(),

@@ -139,7 +139,7 @@ def _collective_ns(kernel: Kernel, device: lowtide.Device) -> int:
 
 
 class Prices:
-    """What kernels cost, as lowering.Price: called with one, after `prepare` was called with all of a graph.
+    """The costs of kernels, as a lowering.Price: called with one kernel, after `prepare` with all of a graph.
 
     times: ticks of a kernel, or None to measure them.  seconds: what measuring a graph's times, and a part of
     its workspaces, may take; infinite: every kernel is measured, and several times.
@@ -315,7 +315,7 @@ class Prices:
 
 
 def _kind(kernel: Kernel) -> tuple[Any, ...]:
-    """What kernels have in common that need workspaces alike: operator, number types, and how their inputs lie."""
+    """The key of kernels with similar workspaces: operator, number types, and the layout of their inputs."""
     def lies(t: torch.Tensor) -> tuple[bool, tuple[int, ...]]:
         steps = [int(step) for step in t.stride()]
         return t.is_contiguous(), tuple(sorted(range(len(steps)), key=steps.__getitem__, reverse=True))
@@ -336,7 +336,7 @@ def _held(kernel: Kernel, made: Any, given: Any) -> list[int]:
 
 
 def _known(file: Path | None) -> dict[str, dict[str, Any]]:
-    """What was measured before; what else may lie there is nothing."""
+    """Earlier measurements; invalid entries of the file are ignored."""
     entry = cache.read(file)
     tables = {name: entry.get(name) if isinstance(entry, dict) else None for name in ("ns", "workspace", "held")}
     return {name: {key: value for key, value in table.items() if _is_figure(value, name == "held")}
@@ -352,7 +352,7 @@ def _key(kernel: Kernel) -> str:
 
 
 def key_of(target: Any, args: Any, kwargs: Any) -> str:
-    """What tells one kernel from another: operator, shapes, strides, number types, other arguments."""
+    """The identity of a kernel: operator, shapes, strides, number types, other arguments."""
     def of(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return (tuple(map(int, value.shape)), tuple(map(int, value.stride())), str(value.dtype))

@@ -52,7 +52,7 @@ def is_ours(tx: Any) -> bool:
 
 
 def bound(function: Callable[..., Any], named: dict[str, Any]) -> Callable[..., Any]:
-    """What the compiled code calls behind a graph: no frame of ours stands between it and the function."""
+    """The callable that compiled code runs after a graph, without a frame of ours around the function."""
     return functools.partial(function, **named)
 
 

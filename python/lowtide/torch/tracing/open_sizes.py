@@ -208,7 +208,7 @@ class OpenSizes(Symbols):
 
 
 def _sizes(value: Any) -> tuple[Any, ...]:
-    """What of an argument may be open."""
+    """The sizes of an argument that may be symbolic."""
     if isinstance(value, torch.Tensor):
         return (*value.shape, *value.stride())
     return (value,) if isinstance(value, torch.SymInt) else ()

@@ -85,7 +85,7 @@ def source_line(node: torch.fx.Node) -> str | None:
 
 
 def unexpected(error: Exception, node: torch.fx.Node | None) -> CaptureError:
-    """What nobody foresaw, in words that name the node at which it happened."""
+    """The error message for an unexpected exception; names the node."""
     line = source_line(node) if node else None
     where = f"{node.name}: {node.target}" + (f" ({line})" if line else "") if node else "the step"
     return CaptureError(f"{where} has no plan because of a fault of Lowtide's own, worth a report: "

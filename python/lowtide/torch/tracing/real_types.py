@@ -61,8 +61,7 @@ def correct_types(joint: fx.GraphModule, changed: Iterable[fx.Node] = ()) -> Non
 
 
 def as_really_made(target: Any, args: Any, kwargs: Any, made: Any) -> Any:
-    """What the fake kernel made of fake arguments, with the strides and number types that the real one makes; None if there
-    is nothing to correct."""
+    """The fake kernel's result with the strides and number types of the real kernel; None if there is nothing to correct."""
     return _corrected(target, args, kwargs, made) if _may_be_wrong(target, leaves((args, kwargs)), leaves(made)) else None
 
 

@@ -23,7 +23,7 @@ _STEPS = 3  # whose losses are compared
 
 @dataclass(frozen=True)
 class _Loop:
-    """What the loop gives: losses, then parameters; ms of a step."""
+    """The results of the loop: losses, final parameters, ms of a step."""
 
     losses: list[torch.Tensor]
     parameters: list[torch.Tensor]
