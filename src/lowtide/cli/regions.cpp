@@ -114,7 +114,7 @@ std::string json_text(const TransformedGraph& now, bool hoisted, Ticks base,
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Of a region in several numbers of parts only those of which none needs as little of both.
+// For each region only the numbers of parts that are not dominated in both figures.
 std::vector<report::RegionRow> rows_of(const Graph& graph, const TransformedGraph& now,
                                        const rewrite::Survey& survey) {
   std::vector<report::RegionRow> rows;
