@@ -94,7 +94,7 @@ TEST_CASE("auto's tables: without any one phase or recipe there is a plan that v
   }
 }
 
-TEST_CASE("auto's tables: a phase that is switched off asks nobody, and a share is kept") {
+TEST_CASE("auto's tables: a disabled phase runs no solver, and a share is kept") {
   const Graph graph = late_reader();
   const std::vector<OpId> plan{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)};
   const auto ask = [&](std::vector<std::pair<std::string, std::string>> options) {

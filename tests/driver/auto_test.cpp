@@ -21,7 +21,7 @@ namespace {
 using solve::Trait;
 using solve::Traits;
 
-TEST_CASE("auto: a part that takes all it gets does not keep the others from their turn") {
+TEST_CASE("auto: a subsolver that uses all its limits does not starve the others") {
   // Op 0 is computed twice, so that the plan is not proven optimal.
   const Graph graph = late_reader();
   solve::SolverTable table;
@@ -47,8 +47,7 @@ TEST_CASE("auto: a part that takes all it gets does not keep the others from the
   }
 }
 
-TEST_CASE(
-    "auto: a solver for tight budgets is asked where the quick ones have no plan, and only there") {
+TEST_CASE("auto: solvers for tight budgets run only if the constructive ones find no plan") {
   const Graph graph = late_reader();
   const std::vector<OpId> over{OpId(0), OpId(1), OpId(2), OpId(3)};
   const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};
@@ -65,7 +64,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("auto: what each part won is told") {
+TEST_CASE("auto: the gain of each subsolver is reported") {
   const Graph graph = late_reader();
   solve::SolverTable table;
   // Five ticks, then four, which is the bound.
@@ -87,7 +86,7 @@ TEST_CASE("auto: what each part won is told") {
   CHECK(parts[1].won == Ticks(1));
 }
 
-TEST_CASE("auto: a guest is asked for its traits, and one without any is not") {
+TEST_CASE("auto: a registered solver runs by its traits, and does not run without any") {
   const Graph graph = late_reader();
   const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};
   for (const Traits traits :
@@ -108,7 +107,7 @@ TEST_CASE("auto: a guest is asked for its traits, and one without any is not") {
 
 // With a free order too a solver that takes long does not keep those from their turn that keep the
 // given one.
-TEST_CASE("auto: with a free order a quick solver for the given one has its turn") {
+TEST_CASE("auto: with a free order a fast solver for the given order runs") {
   const Graph graph = late_reader();
   const std::vector<OpId> better{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)};
   solve::SolverTable table;
@@ -137,7 +136,7 @@ class Slow final : public solve::Solver {
   }
 };
 
-TEST_CASE("auto: with little work too a constructive solver gets what a small graph takes") {
+TEST_CASE("auto: with little work a constructive solver still gets enough for a small graph") {
   const Graph graph = late_reader();
   solve::SolverTable table;
   for (const std::string_view name : {"a", "b", "c", "d"})
@@ -152,7 +151,7 @@ TEST_CASE("auto: with little work too a constructive solver gets what a small gr
 }
 
 // What bounds keep is a plan too, and in the graph's own order it may be the better one.
-TEST_CASE("auto: the bounds are asked at once, about the given order where it is free as well") {
+TEST_CASE("auto: the bounds run first, in the given order if the order is free") {
   const Graph graph = late_reader();
   const std::vector<OpId> kept{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)};
   for (const Order order : {Order::given, Order::free}) {
@@ -216,7 +215,7 @@ std::vector<Granted> granted_lanes(std::int64_t work, Order order, bool reorders
   return granted;
 }
 
-TEST_CASE("auto: what a run with more work does, one with less has begun in the same way") {
+TEST_CASE("auto: a run with less work is a prefix of one with more") {
   const std::vector<Granted> more = granted_lanes(1'000'000, Order::given);
   for (const std::int64_t work : {100'000, 250'000, 400'000, 900'000}) {
     const std::vector<Granted> less = granted_lanes(work, Order::given);
@@ -227,7 +226,7 @@ TEST_CASE("auto: what a run with more work does, one with less has begun in the 
   }
 }
 
-TEST_CASE("auto: with a free order most lanes keep the given one as long as that wins as much") {
+TEST_CASE("auto: with a free order most lanes keep the given order while it wins as much") {
   std::int64_t keep = 0, all = 0;
   for (const Granted& lane : granted_lanes(4'000'000, Order::free)) {
     all += lane.work;
@@ -237,7 +236,7 @@ TEST_CASE("auto: with a free order most lanes keep the given one as long as that
   CHECK(keep < all);
 }
 
-TEST_CASE("auto: the dynamic program over chains is asked of chains alone") {
+TEST_CASE("auto: the dynamic program over chains runs on chains only") {
   for (const std::string_view kind : {"chain", "unet"}) {
     const Graph graph = generate(kind, 60, 1);
     std::vector<OpId> once(graph.order().begin(), graph.order().end());
@@ -255,7 +254,7 @@ TEST_CASE("auto: the dynamic program over chains is asked of chains alone") {
 }
 
 // With the search alone it was 29.06 %.
-TEST_CASE("auto: on a chain little work is enough near the smallest budget") {
+TEST_CASE("auto: on a chain little work suffices near the smallest budget") {
   const Graph graph = generate("chain", 200, 4);
   const Problem problem{.graph = graph,
                         .budget = resolve_budget(parse_budget("act:20%"), graph),
@@ -288,12 +287,12 @@ void check_layered(std::size_t ops, std::uint64_t graph_seed, std::int64_t perce
 }
 
 // Without such a lane 12.01 and 11.88.
-TEST_CASE("auto: a long lane begins afresh where all others stay with the plan that they have") {
+TEST_CASE("auto: some long lanes forget their start plan") {
   check_layered(150, 17, 70, 800'000, {1, 3}, 11.7);
 }
 
 // With one hot lane in four, which begins at one mean op time, 6.85 and 6.50.
-TEST_CASE("auto: lanes are hot where the best plan is far from what is proven") {
+TEST_CASE("auto: lanes are hot if the best plan is far from the bound") {
   check_layered(1000, 61, 75, 1'000'000, {1, 4}, 6.4);
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("auto: the same steps for any number of threads under a limit of work"
   }
 }
 
-TEST_CASE("auto: ends without any limit, and alike for any number of threads") {
+TEST_CASE("auto: ends without any limit, with the same plan for any number of threads") {
   const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("transformer", 60, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 80)};
@@ -80,7 +80,7 @@ TEST_CASE("auto: ends without any limit, and alike for any number of threads") {
   check_same(one, driver::solve(table, problem, request));
 }
 
-TEST_CASE("auto: under a clock the first answer comes early and the best is kept to the end") {
+TEST_CASE("auto: with a time limit the first plan comes early and the best is kept") {
   const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("transformer", 2000, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 55)};
@@ -128,7 +128,7 @@ driver::Answer ask_with_failing(const std::vector<std::string_view>& names, bool
   return driver::solve(table, problem, request);
 }
 
-TEST_CASE("auto: a part that throws costs itself alone, and that is said") {
+TEST_CASE("auto: a subsolver that throws is reported, and the others go on") {
   const Graph graph = generate("transformer", 100, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 80)};
   const solve::SolverTable table = driver::all_solvers();
@@ -154,7 +154,7 @@ TEST_CASE("auto: a part that throws costs itself alone, and that is said") {
   }
 }
 
-TEST_CASE("auto: where every part throws, what they have found by then is the answer") {
+TEST_CASE("auto: if every subsolver throws, their plans so far count") {
   const Graph graph = generate("transformer", 100, 1);
   std::vector<std::string_view> names;
   const solve::SolverTable table = driver::all_solvers();
@@ -174,7 +174,7 @@ TEST_CASE("auto: where every part throws, what they have found by then is the an
     }
 }
 
-TEST_CASE("auto: a broken invariant ends the run where those are checked, and nowhere else") {
+TEST_CASE("auto: a broken invariant ends the run in checked builds only") {
   const Graph graph = generate("transformer", 100, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 80)};
   for (const int threads : {1, 4}) {
@@ -205,7 +205,7 @@ TEST_CASE("auto: a watcher that throws ends the run") {
   }
 }
 
-TEST_CASE("auto: starts in another order, of another graph or beyond the budget do no harm") {
+TEST_CASE("auto: invalid start plans do no harm") {
   const solve::SolverTable table = driver::all_solvers();
   for (int i = 0; i < samples(60); ++i) {
     CAPTURE(i);

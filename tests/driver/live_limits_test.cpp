@@ -40,7 +40,7 @@ Problem limited(Random& random, const Graph& graph) {
   return problem;
 }
 
-TEST_CASE("live limits: a plan keeps budget and limits exactly if it keeps the one budget left") {
+TEST_CASE("live limits: a plan keeps budget and limits exactly if it keeps the reduced budget") {
   int kept = 0, refused = 0;
   for (int i = 0; i < samples(300); ++i) {
     CAPTURE(i);
@@ -84,7 +84,7 @@ void check_answer(const Problem& problem, const Outcome& outcome) {
   CHECK_MESSAGE(verdict.kind == PlanVerdict::Kind::holds, verdict.reason);
 }
 
-TEST_CASE("live limits: what is answered agrees with brute force") {
+TEST_CASE("live limits: plans and proofs agree with brute force") {
   int tighter = 0, optimal = 0;
   for (int i = 0; i < samples(60); ++i) {
     CAPTURE(i);
@@ -133,7 +133,7 @@ Graph waiting() {
       .graph();
 }
 
-TEST_CASE("live limits: one that binds has a tensor made again, and peaks stay what they are") {
+TEST_CASE("live limits: a binding limit forces a recomputation, and peaks are unchanged") {
   const Graph graph = waiting();
   driver::Request request;
   request.limits.work = 5000;
@@ -166,7 +166,8 @@ TEST_CASE("live limits: one that binds has a tensor made again, and peaks stay w
   CHECK(none.note.find("limits") != std::string::npos);
 }
 
-TEST_CASE("live limits: the smallest of one op holds, and a limit beyond the budget changes none") {
+TEST_CASE(
+    "live limits: the smallest limit of an op counts, and one above the budget changes nothing") {
   const Graph graph = waiting();
   const Problem problem{
       .graph = graph,
@@ -178,7 +179,7 @@ TEST_CASE("live limits: the smallest of one op holds, and a limit beyond the bud
   CHECK(reduction.problem().graph.workspace(OpId(2)) == Bytes(0));
 }
 
-TEST_CASE("live limits: those that cannot be meant are refused by their place") {
+TEST_CASE("live limits: invalid limits are refused with their place") {
   const Graph graph = waiting();
   const auto place = [&](std::vector<LiveLimit> limits, Objective objective) {
     const Problem problem{.graph = graph,

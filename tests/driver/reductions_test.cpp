@@ -48,7 +48,7 @@ class Marking final : public driver::Reduction {
   std::size_t least_;
 };
 
-TEST_CASE("reductions: applied in order, brought back in reverse") {
+TEST_CASE("reductions: applied in order, undone in reverse order") {
   const Graph graph = Sketch({1, 2}).op({0}, {1}, 3).keep({1}).graph();
   const Problem original{.graph = graph, .budget = Bytes(10)};
   driver::ReductionStack stack(original);
@@ -96,7 +96,7 @@ struct Everything {
   }
 };
 
-TEST_CASE("reductions: the solver gets a problem without all that is reduced") {
+TEST_CASE("reductions: the solver gets the reduced problem") {
   const Everything all;
   const driver::ReductionStack stack = driver::reductions_for(all.problem);
   const Problem& reduced = stack.problem();
@@ -111,7 +111,7 @@ TEST_CASE("reductions: the solver gets a problem without all that is reduced") {
   CHECK(verify(reduced, starts[0]).ok == verify(all.problem, all.start()).ok);
 }
 
-TEST_CASE("reductions: where nothing is reduced the solver gets the same graph") {
+TEST_CASE("reductions: without a reduction the solver gets the same graph") {
   const Graph graph = Sketch({1, 2}).op({0}, {1}, 3).keep({1}).graph();
   const Problem problem{.graph = graph, .budget = Bytes(10)};
   CHECK_FALSE(driver::reductions_for(problem).is_graph_reduced());
@@ -200,7 +200,7 @@ TEST_CASE("reductions: a plan is verified once for each graph") {
   CHECK(given.plans_of_others > 0);
 }
 
-TEST_CASE("reductions: what recomputes is no start where nothing may be computed again") {
+TEST_CASE("reductions: without recomputation a start plan that recomputes is dropped") {
   const Graph graph = Sketch({1, 2, 3}).op({0}, {1}, 3).op({1}, {2}, 3).keep({2}).graph();
   Plan twice;
   twice.steps = {Step::compute(OpId(0)), Step::free(TensorId(1)), Step::compute(OpId(0)),
@@ -220,7 +220,7 @@ TEST_CASE("reductions: what recomputes is no start where nothing may be computed
   for (const Incumbent& incumbent : history()) CHECK(incumbent.cost.duration == Ticks(6));
 }
 
-TEST_CASE("reductions: a start over another link is a start over the problem's, used or not") {
+TEST_CASE("reductions: a start plan over another link is a start plan, whatever the techniques") {
   const Graph graph = step_of({.batch = 8, .widths = {4, 16, 16, 12}});
   const Link slow{Ticks(9), Bytes(1), Ticks(1)}, fast{Ticks(1), Bytes(4), Ticks(1)};
   Plan start = own_plan(graph);

@@ -41,7 +41,7 @@ driver::Request by(const std::string& solver) {
   return request;
 }
 
-TEST_CASE("transforms: every kind of solver plans the graph that is made") {
+TEST_CASE("transforms: every kind of solver plans the transformed graph") {
   const Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
   CHECK(asked.problem.budget < own_peak(asked.graph));
@@ -58,7 +58,7 @@ TEST_CASE("transforms: every kind of solver plans the graph that is made") {
 }
 
 TEST_CASE(
-    "transforms: starts with the same ones are begun from, watchers see the graph asked about") {
+    "transforms: start plans with the same transforms are used; watchers see the original graph") {
   const Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
   const TransformedGraph made = apply_transforms(asked.graph, asked.problem.transforms);
@@ -80,7 +80,7 @@ TEST_CASE(
   CHECK(told > 0);
 }
 
-TEST_CASE("transforms: those that are not allowed or not legal are refused before a solver runs") {
+TEST_CASE("transforms: forbidden or illegal ones are refused before a solver runs") {
   Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
   asked.problem.techniques.hoist = false;
@@ -90,7 +90,7 @@ TEST_CASE("transforms: those that are not allowed or not legal are refused befor
   CHECK_THROWS_AS(driver::solve(solvers, asked.problem, by("greedy")), TransformRefused);
 }
 
-TEST_CASE("transforms: limits of ops that are left stay, of others are refused") {
+TEST_CASE("transforms: live limits of remaining ops stay, those of removed ops are refused") {
   Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
   OpId barrier;
@@ -104,7 +104,7 @@ TEST_CASE("transforms: limits of ops that are left stay, of others are refused")
   CHECK_THROWS_AS(driver::solve(solvers, asked.problem, by("greedy")), InputError);
 }
 
-TEST_CASE("transforms: auto finds ones that fit where none fits without") {
+TEST_CASE("transforms: auto finds some for a budget that needs them") {
   const Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
   const solve::SolverTable solvers = driver::all_solvers();
   Problem problem{.graph = graph, .budget = Bytes(0)};
@@ -135,7 +135,8 @@ TEST_CASE("transforms: auto finds ones that fit where none fits without") {
   CHECK(found.outcome.bound.duration <= found.outcome.cost.duration);
 }
 
-TEST_CASE("transforms: what cuts the search is said, whether or not there is a plan") {
+TEST_CASE(
+    "transforms: the reason why the search was cut short is reported, with or without a plan") {
   const Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
   const solve::SolverTable solvers = driver::all_solvers();
   CancelToken cancel;
@@ -155,7 +156,7 @@ TEST_CASE("transforms: what cuts the search is said, whether or not there is a p
   }
 }
 
-TEST_CASE("transforms: what lives on the host is no part of the floor") {
+TEST_CASE("transforms: tensors at home on the host do not count in the floor") {
   Network net;
   const auto x = net.tensor({8, 4}), a = net.tensor({8, 4}), b = net.tensor({8, 4}),
              state = net.tensor({800, 4}, "f32", Role::state);
@@ -176,7 +177,7 @@ TEST_CASE("transforms: what lives on the host is no part of the floor") {
   CHECK(bound(Bytes(64)).bound.peak <= Bytes(128));
 }
 
-TEST_CASE("transforms: what auto finds repeats by work, and no plan is worse for it") {
+TEST_CASE("transforms: auto's choice repeats with a work limit, and makes no plan worse") {
   const solve::SolverTable solvers = driver::all_solvers();
   for (std::uint64_t seed = 0; seed < (kSanitized ? 2 : 6); ++seed) {
     Random random(seed);
@@ -200,7 +201,7 @@ TEST_CASE("transforms: what auto finds repeats by work, and no plan is worse for
   }
 }
 
-TEST_CASE("transforms: where the best list can win no more, the graph as it is gets what is left") {
+TEST_CASE("transforms: if the best list is proven optimal, the original graph gets the rest") {
   const Graph graph = three_products();
   Problem problem{.graph = graph, .budget = own_peak(graph)};
   problem.techniques = parse_techniques("all", false);
@@ -239,7 +240,7 @@ Problem open_problem(const Graph& graph, std::int64_t percent) {
   return problem;
 }
 
-TEST_CASE("magis: finds transforms, in both orders, and what it says of them verifies") {
+TEST_CASE("magis: finds transforms in both orders, and its plans verify") {
   const solve::SolverTable solvers = driver::all_solvers();
   std::size_t split = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
@@ -307,8 +308,7 @@ TEST_CASE("magis: least memory within a time limit, with transforms, the same ea
   CHECK(again.outcome.note == one.outcome.note);
 }
 
-TEST_CASE(
-    "transforms: auto substitutes what saves time where it may, and nothing where it may not") {
+TEST_CASE("transforms: auto applies substitutions that save time, only if they are allowed") {
   const Graph graph = three_products();
   Problem problem{.graph = graph, .budget = Bytes::max()};
   const solve::SolverTable solvers = driver::all_solvers();

@@ -141,7 +141,7 @@ def test_a_wrong_rule_is_seen(target, shapes, kind):
         OneOp(target, given, kind).check()
 
 
-def test_what_each_kind_declares():
+def test_declared_dimensions_of_each_kind():
     """A rule that says nothing would pass as well: the dimensions of operands along which some kinds must go."""
     def carried(kind):
         return set().union(*(OneOp(target, make(Make(torch.float32))).check() for target, make, _ in CASES[kind]))

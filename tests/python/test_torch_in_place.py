@@ -173,7 +173,7 @@ def test_softmax_and_its_backward(target, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_changes_a_part_of_its_argument(device):
+def test_operators_that_change_a_part_of_their_argument(device):
     torch.manual_seed(0)
     done = set()
     for size, layout, dtype in itertools.product([s for s in SIZES if 0 not in s], DENSE, TYPES):

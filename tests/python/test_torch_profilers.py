@@ -106,7 +106,7 @@ def test_measure_peak_leaves_a_profiler_alone():
     assert lowtide.torch.measure_peak(lambda: module(x).sum().backward(), held=(module, x)) == expected
 
 
-def test_what_a_run_takes_is_seen():
+def test_allocations_of_a_run_are_recorded():
     x, kept = torch.randn(1000), []
     assert peak_rise(lambda: (x + x) + x) == 8000
     assert allocations(lambda: (x + x).sum()) == [4000, 4, -4, -4000] or sum(allocations(lambda: (x + x).sum())) == 0

@@ -118,7 +118,7 @@ Transform any_transform(const Graph& graph, const Applied& now, Random& random) 
   return one;
 }
 
-TEST_CASE("apply: lists mean the same however they are made, and what is wrong is said the same") {
+TEST_CASE("apply: results and errors do not depend on how a list is applied") {
   int refused = 0, held = 0;
   for (int sample = 0; sample < samples(40); ++sample) {
     CAPTURE(sample);
@@ -150,7 +150,7 @@ TEST_CASE("apply: lists mean the same however they are made, and what is wrong i
   CHECK(held > (kSanitized ? 10 : 100));
 }
 
-TEST_CASE("apply: what is updated behind all readers keeps no substitutions apart") {
+TEST_CASE("apply: tensors updated after all readers do not separate substitutions") {
   Network net;
   const auto x = net.tensor({96, 64}, "f32", Role::input);
   std::vector<Network::Index> weights;

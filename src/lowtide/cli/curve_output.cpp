@@ -76,7 +76,7 @@ void CurveOutput::write_plans(const Tradeoff& curve, bool all) {
   };
   for (const TradeoffPoint& point : curve.points) write(point);
   if (curve.smallest) write(*curve.smallest);
-  // What was the smallest budget once.
+  // Removes plans of budgets that left the curve, such as earlier smallest budgets.
   std::erase_if(plans_, [&](const auto& plan) {
     if (there.contains(plan.first)) return false;
     std::error_code failed;

@@ -67,7 +67,7 @@ void add_machine_flags(CLI::App& command, MachineFlags& flags) {
                      "Most bytes of host memory that a plan may use (64GiB)");
   command.add_option(
       "--costs", flags.costs,
-      "Measured costs of slices of ops (a file); they override the device's roofline");
+      "Measured costs of parts of ops (a file); they override the device's roofline");
   command
       .add_option("--techniques", flags.techniques,
                   "Techniques that a plan may use: a list of recompute, in_place, offload, split, "

@@ -61,14 +61,15 @@ std::string smallest_text(const Outcome& outcome) {
                          : "was the smallest peak found");
 }
 
-// Of the plan, or of those asked for where none was found.
+// The transforms of the plan or, without a plan, those of the request.
 const std::vector<Transform>& transforms_of(const PlanSummary& summary) {
   const std::optional<Plan>& plan = summary.answer.outcome.plan;
   return plan ? plan->transforms : summary.terms.transforms;
 }
 
-// What bound and floor are about: plans of the graph that the plan's transforms make, or those
-// given, or plans with any transforms; nothing where there can be none.
+// The plans that bound and floor refer to: plans of one transformed graph (with the plan's or the
+// given transforms), or plans with any transforms. Empty without transforms, and for an unsupported
+// problem.
 std::optional<BoundScope> scope_of(const PlanSummary& summary) {
   if (!summary.answer.support.yes) return std::nullopt;
   if (!summary.looked_for_transforms)
@@ -81,7 +82,7 @@ using Json = nlohmann::ordered_json;
 Json if_any(bool there, const auto& value) { return there ? Json(value) : Json(); }
 Json if_there(const auto& value) { return value ? Json(value->count()) : Json(); }
 
-// What the plan found takes over the link that it was derated from, if it takes another time.
+// The plan's duration over the full link, without the reserved tenth, if it differs.
 std::optional<Ticks> full_link_duration(const PlanSummary& summary) {
   const std::optional<Plan>& plan = summary.answer.outcome.plan;
   if (!plan || !transfers(*plan) || !summary.terms.full_link) return std::nullopt;

@@ -1,4 +1,4 @@
-// A problem is reduced, one solver runs on it, its answer is brought back and passes the gate.
+// Reduces a problem, runs one solver on it, converts the answer back, and verifies it.
 #include "lowtide/driver/driver.h"
 
 #include <algorithm>
@@ -25,13 +25,13 @@ const solve::Solver& find_solver(const solve::SolverTable& solvers, const std::s
   throw InputError("solver \"" + name + "\"", "there is none of that name; there are: " + names);
 }
 
-// Whether plans of the solver may have transforms of its own.
+// Whether the solver may add transforms of its own.
 bool may_offer_transforms(const solve::Solver& solver, const Problem& problem) {
   return solver.traits().has(solve::Trait::transforms) && problem.transforms.empty() &&
          problem.live_limits.empty() && (problem.techniques.split || problem.techniques.hoist);
 }
 
-// Runs the solver on a reduced problem. `smallest` of the answer is set whenever a plan was seen.
+// Runs the solver on a reduced problem. `smallest` of the answer is set if any plan was seen.
 Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const Problem& problem,
            Request request, bool may_transform) {
   solve::ContextSettings settings{.limits = request.limits,
@@ -44,27 +44,27 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
                                   .watcher = std::move(request.watcher),
                                   .transforms = may_transform};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
-  // A plan of another graph or in a forbidden order is nothing to begin from.
+  // Plans of another graph or in a forbidden order are no start plans.
   Problem unlimited = problem;
   unlimited.budget = Bytes::max();
   unlimited.time_limit.reset();
   std::erase_if(settings.starts, [&](const Plan& start) { return !verify(unlimited, start).ok; });
   Answer answer;
-  // Its clock begins before an engine is looked for.
+  // The limits begin before an engine is searched.
   solve::Context context(problem, solver.name(), std::move(settings));
   const auto over = [&context] { return context.limits().over(); };
   const std::string missing = solver.missing(over);
-  // Where there was no time to find out, the solver stops as it does at any moment.
+  // If there was no time for that search, the solver stops as at any deadline.
   answer.support = missing.empty() || over() ? support_of(solver, problem)
                                              : solve::Support::no("it needs " + missing);
   if (!answer.support.yes) {
-    // What is true of every problem is true of this one.
+    // Bounds that hold for every problem.
     solve::Context untried(problem, solver.name(), {});
     untried.set_note(answer.support.reason);
     answer.outcome = untried.finish();
     return answer;
   }
-  // A solver may make nothing of its starts; then they still are answers.
+  // If the solver ignores its start plans, they still count as plans.
   for (const Plan& start : context.starts()) context.offer(start, "start");
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
@@ -73,9 +73,9 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
   return answer;
 }
 
-// Reduces the problem, runs the solver, and brings its answer back. The plan is verified on the
-// reduced graph if that is another one than the problem's; on the problem's own graph the caller
-// verifies it.
+// Reduces the problem, runs the solver, and converts its answer back. The plan is verified on the
+// reduced graph if that differs from the problem's graph; the caller verifies it on the problem's
+// own graph.
 Answer solve_reduced(const solve::SolverTable& solvers, const solve::Solver& solver,
                      const Problem& original, Request request, Gate& gate) {
   const ReductionStack reductions = reductions_for(original);
@@ -91,7 +91,7 @@ Answer solve_reduced(const solve::SolverTable& solvers, const solve::Solver& sol
   return answer;
 }
 
-// The same steps over another link are a plan too, of another duration.
+// The same steps over the full link are a plan too, with another duration.
 Request over_link_of(const Problem& problem, Request request) {
   for (Plan& start : request.starts)
     if (start.machine && problem.machine) start.machine = problem.machine;

@@ -1,5 +1,5 @@
-// A budget beyond what any plan can use is lowered to that, so that workspaces stay within the sum
-// of what the graph holds.
+// A budget above the need of every plan is lowered to that need, so that workspaces stay within the
+// sum of the graph's bytes.
 #include "lowtide/driver/live_limits.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace lowtide::driver {
 
 namespace {
 
-// An upper bound on what any plan has live.
+// An upper bound on the live bytes of every plan.
 Bytes everything(const Graph& graph) {
   Bytes sum = graph.resident();
   for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) sum += graph.bytes(id);
@@ -22,7 +22,7 @@ Bytes everything(const Graph& graph) {
   return sum;
 }
 
-// The graph with more workspace. `raised`: the most by which a workspace has grown.
+// The graph with more workspace. `raised`: the largest increase of a workspace.
 Graph with_larger_workspaces(const Problem& original, Bytes budget, Bytes& raised) {
   check_live_limits(original);
   const Graph& graph = original.graph;
@@ -59,7 +59,8 @@ LiveLimitReduction::LiveLimitReduction(const Problem& original)
       problem_(without_limits(original, graph_, usable_budget(original))) {}
 
 Bytes LiveLimitReduction::original_floor(Bytes reduced_floor) const {
-  // The peak of a plan is higher on the reduced graph by at most what a workspace has grown.
+  // The peak of a plan is higher on the reduced graph by at most the largest increase of a
+  // workspace.
   return std::max(floor_, reduced_floor - raised_);
 }
 

@@ -15,9 +15,9 @@ namespace lowtide::driver {
 namespace {
 
 constexpr std::size_t kMost = 24;  // plans
-constexpr double kAlike = 0.02;    // of the peak: not worth a plan of its own
+constexpr double kAlike = 0.02;    // relative difference of peaks below which plans count as equal
 
-// None beats another in both; the largest peaks first.
+// A Pareto front of both figures; the largest peaks first.
 std::vector<rewrite::Surveyed> frontier(rewrite::Survey survey) {
   std::vector<rewrite::Surveyed> found;
   const auto step = static_cast<std::int64_t>(kAlike * static_cast<double>(survey.peak.count()));
@@ -51,7 +51,7 @@ std::vector<Plan> split_orders(const Problem& problem, const std::function<bool(
       const TransformedGraph& made = applied->now;
       plans.push_back(on_original(
           made, transforms, plan_from_events(made.graph, own_events(made.graph), problem.machine)));
-    } catch (const InputError&) {  // refused as a whole
+    } catch (const InputError&) {  // the transform is refused
     } catch (const OverflowError&) {
     }
   }

@@ -1,5 +1,5 @@
-// Plans that splits give for nothing: the own orders of the graphs that they make. Where many
-// budgets are asked about, they are what each of them begins from.
+// Plans without recomputation: the unplanned steps of split graphs. Runs for many budgets start
+// from them.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace lowtide::driver {
 
-// Of single regions in parts, behind a hoist where there may be one, those that are estimated to
-// need less memory than all that take less time; the largest first. They may be over the problem's
-// budget and are not verified. Ends early as soon as `stops` says so.
+// Splits of single regions, after a hoist if that is possible. Returns those on the Pareto front of
+// estimated memory and time; the largest peak first. The plans may exceed the problem's budget, and
+// are not verified. Ends early if `stops` returns true.
 std::vector<Plan> split_orders(const Problem& problem, const std::function<bool()>& stops);
 
 }  // namespace lowtide::driver

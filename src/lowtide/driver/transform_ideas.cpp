@@ -1,12 +1,14 @@
-// Problem: of thousands of regions and numbers of parts, which few are worth planning?
+// Problem: select, among thousands of regions and numbers of parts, the few that are worth
+// planning.
 //
-// Idea: a candidate's graph is not made. Its profile of memory in one order and its time are summed
-// up from the region, and what would have to be computed again for the budget is read off that
-// profile. That is far from what a plan loses, so it is calibrated by the plan of the graph as it
-// is; and it errs alike for candidates of one kind, so the best of every kind is taken.
+// Idea: the graph of a candidate is not built. Its memory profile in one order and its time are
+// computed from the region, and the recomputation that the budget needs is estimated from that
+// profile. The estimate is far from the overhead of a plan, so it is calibrated by the plan of the
+// original graph. Its errors are similar for candidates of one kind, so the best candidate of every
+// kind is tried.
 //
-// Where it loses: what one place of the order cannot show, such as orders that another split would
-// allow.
+// Loses: effects that one position of the order does not show, such as orders that another split
+// would allow.
 #include "lowtide/driver/transform_ideas.h"
 
 #include <algorithm>
@@ -23,8 +25,8 @@ namespace {
 
 constexpr std::size_t kTrials = 5;          // at each level
 constexpr double kIdeasShare = 0.15;        // of the limits, for the estimates of each level
-constexpr double kSubstitutesShare = 0.05;  // of the limits, for each choice of substitutions
-constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
+constexpr double kSubstitutesShare = 0.05;  // of the limits, for each set of substitutions
+constexpr double kBlind = 20;  // estimates below this fraction of the overhead are useless
 
 std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
 
@@ -76,7 +78,8 @@ std::vector<Transforms> with_other_parts(const Problem& problem, const Transform
   return found;
 }
 
-// Of all ideas, those that go furthest down: with all that can be had back, and in the own order.
+// Of all candidates, those with the smallest peak: with all possible recomputation, and in the
+// given order.
 struct TransformIdeas::Lowest {
   std::optional<Idea> left, peak;
 
@@ -87,7 +90,7 @@ struct TransformIdeas::Lowest {
 };
 
 void TransformIdeas::calibrate(Ticks planned) {
-  constexpr double kUnknown = 3;  // where it has no plan
+  constexpr double kUnknown = 3;  // if it has no plan
   const auto estimated = rewrite::shortfall(problem_.graph, rewrite::profile_of(problem_.graph),
                                             problem_.budget, problem_.machine);
   const auto lost = static_cast<double>((planned - problem_.graph.total_time()).count());
@@ -129,7 +132,7 @@ std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun, Tic
     }
   }
   std::vector<Idea> few = few_of(std::move(found));
-  // Where nothing fits yet, what goes furthest down comes first.
+  // If no candidate fits yet, the one with the smallest peak comes first.
   for (auto* one : {&lowest.left, &lowest.peak}) {
     if (!*one || limits_.stopped() || !complete(**one)) continue;
     std::erase_if(few, [&](const Idea& idea) { return idea.transforms == (*one)->transforms; });
@@ -138,8 +141,8 @@ std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun, Tic
   return few;
 }
 
-// The best of each kind on each base first; of no base more than others leave, since what the
-// estimates say of two bases is not to be compared.
+// The best of each kind on each base first. At most as many from one base as from the others, since
+// estimates for two bases cannot be compared.
 std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
   std::ranges::stable_sort(all, {}, &Idea::rank);
   std::vector<std::vector<Idea*>> by_base;
@@ -201,7 +204,7 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
     // A unit is about a microsecond.
     limits_.spend(1 + ops / 8 + count(base->now().graph.op_count()) / 16);
     auto idea = estimate(base, region, parts);
-    // What costs more than all that is lost now cannot win.
+    // A candidate that costs more than the present overhead cannot win.
     if (!idea || idea->least >= to_beat_) continue;
     if (idea->peak <= problem_.budget && (!fits || idea->least < fits->least)) {
       fits = idea;

@@ -1,4 +1,4 @@
-// Ops and tensors are renumbered into the transformed graph, and plans back.
+// Renumbers ops and tensors for the transformed graph, and plans back.
 #include "lowtide/driver/transform_reduction.h"
 
 #include <optional>

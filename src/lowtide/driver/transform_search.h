@@ -1,4 +1,4 @@
-// Which transforms of a graph pay, for one problem. See transform_search.cpp.
+// Finds transforms of a graph that pay, for one problem. See transform_search.cpp.
 #pragma once
 
 #include <functional>
@@ -7,15 +7,15 @@
 
 namespace lowtide::driver {
 
-// Answers a problem whose transforms are said, none or some.
+// Solves a problem whose list of transforms is fixed.
 using SolveSaid = std::function<Answer(const Problem&, const Request&)>;
 
-// Whether there is anything to look for: transforms are allowed, and none is said.
+// Whether transforms are looked for: they are allowed, and the problem lists none.
 bool may_transform(const Problem& problem);
 
-// The answer with the transforms that were found to pay, or with none; the limits are for all of
-// it. What is bounded, and `optimal`, are for the graph that they make. Where no plan is found with
-// or without them nothing is proven: the status is unknown.
+// The answer with the transforms that pay, or with none; the limits are for the whole search.
+// Bounds, and `optimal`, are those of the transformed graph. Without any plan nothing is proven:
+// the status is unknown.
 Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve);
 
 }  // namespace lowtide::driver

@@ -1,5 +1,5 @@
-// What a plan file says: the plan, the problem it answers, what is claimed of it, and how it was
-// found. Reading and writing is io/plan_json.h; check_plan.h judges one.
+// The contents of a plan file: the plan, the problem that it solves, claims about it, and how it
+// was found. io/plan_json.h reads and writes it; check_plan.h checks it.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@
 
 namespace lowtide {
 
-// What a bound and a status are about: the graph that the plan's transforms make, or all that the
-// techniques allowed could make.
+// The scope of a bound and a status: the transformed graph of the plan, or all graphs that the
+// allowed techniques can make.
 enum class BoundScope : std::uint8_t { graph, techniques };
 std::string_view to_string(BoundScope scope);
 
-// What is said about the plan, or about the problem if there is none.
+// Claims about the plan, or about the problem if there is no plan.
 struct Claims {
   std::optional<Status> status = std::nullopt;
   std::optional<Ticks> duration = std::nullopt;
   std::optional<Bytes> peak = std::nullopt;
   std::optional<Ticks> bound = std::nullopt;
-  std::optional<Ticks> duration_full_link = std::nullopt;  // of the plan, over its file's full link
+  std::optional<Ticks> duration_full_link = std::nullopt;  // of the plan, over full_link
   std::optional<BoundScope> bound_scope = std::nullopt;    // absent without transforms
   bool operator==(const Claims&) const = default;
 };
 
-// How the plan was found: for people, nothing is checked. Absent values are left out.
+// How the plan was found: for information, not checked. Absent values are omitted.
 struct FoundBy {
   std::string solver;
   std::optional<std::uint64_t> seed;
@@ -40,7 +40,7 @@ struct FoundBy {
   std::string version;  // of Lowtide
   std::string note;
   std::optional<ModelClaim> model;   // of a narrower model
-  std::vector<Incumbent> history;    // host peaks are not kept
+  std::vector<Incumbent> history;    // without host peaks
   std::vector<PortfolioPart> parts;  // of a portfolio
 };
 
@@ -49,20 +49,20 @@ struct PlanFile {
   std::string transform_hash = {};  // empty without transforms
   std::optional<Bytes> budget;      // absent: none
   Order order = Order::free;
-  std::optional<Techniques> techniques = std::nullopt;  // what was allowed; absent: everything
+  std::optional<Techniques> techniques = std::nullopt;  // allowed ones; absent: all
   std::optional<Bytes> host_budget = std::nullopt;      // absent: no limit
-  std::optional<Machine> full_link = std::nullopt;      // what the plan's machine was derated from
-  Plan plan;                                            // no steps where no plan was found
+  std::optional<Machine> full_link = std::nullopt;      // the plan's machine before derating
+  Plan plan;                                            // without steps if no plan was found
   Claims claims;
   std::optional<FoundBy> found_by;
-  std::vector<std::string> warnings;  // of reading: whole sentences, without the file's name
+  std::vector<std::string> warnings;  // from reading: whole sentences, without the file's name
 };
 
-// The file of an answer: the plan found for the problem, or that none was. `asked` says how it was
-// sought (solver, seed, limits); how it went is taken from the outcome. Claims are of least time,
-// whatever was asked for: that a plan needs the least memory is not among them. Nor does a file
-// know the limits of what is live during single ops: what is proven under them is claimed only
-// where it is true without them.
+// The file for an answer: the plan for the problem, or that there is none. `asked` has the settings
+// of the search (solver, seed, limits); its course is in the outcome. Claims are about least time,
+// whatever the objective: that a plan needs the least memory is not among them. Files do not
+// contain live limits either, so a bound proven under them is claimed only if it holds without
+// them.
 PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked);
 
 }  // namespace lowtide

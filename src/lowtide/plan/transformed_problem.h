@@ -1,5 +1,5 @@
-// Problems and plans on the transformed graph, and the same on the original graph, as files have
-// them.
+// Converts problems and plans between the original graph, which files refer to, and the transformed
+// graph.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 
 namespace lowtide {
 
-// A plan with transforms as a plan of the transformed graph: without transforms, its steps in that
-// graph's own indices. An index of an op or tensor that the graph does not have becomes an index
-// beyond all of its own, so that whoever runs the steps reports that there is no such op or tensor.
+// The plan on the transformed graph: without transforms, and with that graph's own indices. The
+// index of an op or tensor that the graph does not have becomes an index beyond its last one, so
+// that simulating the steps reports that there is no such op or tensor.
 Plan on_transformed(const TransformedGraph& transformed, const Plan& plan);
 
 // The inverse: a plan of the transformed graph as a plan of the original, with the transforms.
@@ -22,15 +22,15 @@ Plan on_original(const TransformedGraph& transformed, std::span<const Transform>
                  const Plan& plan);
 
 // The same problem, without transforms, on the transformed graph. It must not outlive
-// `transformed`. InputError for a limit of an op that the transforms have removed.
+// `transformed`. Throws InputError for a live limit of an op that the transforms remove.
 Problem on_transformed(const TransformedGraph& transformed, const Problem& problem);
 
-// Applies transforms to the problem's graph, through its `transform_cache` if that is of this
+// Applies transforms to the problem's graph, by its `transform_cache` if the cache is for this
 // graph.
 std::shared_ptr<const Applied> apply_cached(const Problem& problem,
                                             std::span<const Transform> transforms);
-// Adds a list that the caller has applied to the problem's `transform_cache`, if that is of this
-// graph.
+// Adds a list that the caller has applied to the problem's `transform_cache`, if the cache is for
+// this graph.
 std::shared_ptr<const Applied> cache_applied(const Problem& problem, Applied applied);
 
 // The graph that the steps of a plan run on, and the plan on it: the transformed graph, or the

@@ -1,4 +1,4 @@
-// Anchors by kind, so that an op is shown to the rules of its kind alone.
+// Anchors by kind, so that an op is tried with the rules for its kind only.
 #include "lowtide/rewrite/substitutions.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ PartPricer::Cost cost_of(const Replacement::Made& made, const PartPricer& pricer
   return pricer.copy(moved_bytes(call));
 }
 
-// TransformRefused or another InputError where that is not possible.
+// Throws TransformRefused or another InputError if that is impossible.
 Proposed proposed(const Rule& rule, const std::vector<OpId>& ops, const TransformedGraph& now,
                   const Labels& labels, const PartPricer& pricer) {
   const Replacement made = replacement_by(rule, now.graph, ops, labels);
@@ -65,7 +65,7 @@ std::vector<Proposed> substitutions(const TransformedGraph& now, const PartPrice
         if (stops && stops()) return found;
         try {
           found.push_back(proposed(*rule, ops, now, labels, pricer));
-        } catch (const InputError&) {  // not here, or nobody can price it
+        } catch (const InputError&) {  // the rule does not apply, or the op has no price
         } catch (const OverflowError&) {
         }
       }
@@ -75,8 +75,8 @@ std::vector<Proposed> substitutions(const TransformedGraph& now, const PartPrice
 
 namespace {
 
-// Those of them that are in no other's way, the earlier ones first. Of two that are told the same
-// op one waits for the next round.
+// Those that do not conflict, the earlier ones first. Of two substitutions with a common op the
+// second waits for the next round.
 void put_together(const Graph& graph, std::vector<Proposed> chosen, Applied& made,
                   const std::function<bool()>& stops) {
   std::set<OpId> seen;
@@ -92,7 +92,7 @@ void put_together(const Graph& graph, std::vector<Proposed> chosen, Applied& mad
   made = apply_those_that_hold(graph, made, std::move(more), stops);
 }
 
-// What is live on average over the places of the own order.
+// The live bytes, averaged over the positions of the given order.
 double held(const Graph& graph) {
   const Profile profile = profile_of(graph);
   double sum = 0;
@@ -100,7 +100,7 @@ double held(const Graph& graph) {
   return sum / static_cast<double>(std::max<std::size_t>(1, profile.live.size()));
 }
 
-// Of them those after each of which, by itself, `less` says so of what is held then and now.
+// Those for which, applied alone, `less` accepts the bytes before and after.
 template <class Less>
 std::vector<Proposed> those_that_leave(const Graph& graph, const std::vector<Proposed>& all,
                                        const Applied& made, Less less,

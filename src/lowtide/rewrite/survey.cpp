@@ -52,7 +52,7 @@ Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs
       found.now = apply_further(graph, found, transforms);
       found.transforms = std::move(transforms);
     }
-  } catch (const TransformRefused&) {  // then as it is
+  } catch (const TransformRefused&) {  // the graph stays unchanged
   } catch (const OverflowError&) {
   }
   return found;

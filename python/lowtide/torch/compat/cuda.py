@@ -1,4 +1,4 @@
-"""What PyTorch has for CUDA and does not name in public."""
+"""PyTorch's private functions for CUDA."""
 
 from collections.abc import Callable
 from typing import Any

@@ -111,7 +111,7 @@ def bytes_held(*things: Any) -> int:
 
 
 def storages_held(*things: Any, but: Callable[[torch.Tensor], bool] = lambda _: False) -> Sizes:
-    """What bytes_held adds up: storage -> bytes.  but: of which tensors none is wanted."""
+    """The storages that bytes_held adds up, with their bytes.  but: tensors to exclude."""
     seen: Sizes = {}
 
     def walk(thing: Any) -> None:

@@ -1,4 +1,4 @@
-"""What code calls to move a tensor's storage to the host and back: leave, landed or gone, fetch, arrive.
+"""The calls of generated code that move a tensor's storage to the host and back: leave, landed or gone, fetch, arrive.
 
     leave   the copy to the host begins
     landed  whoever computes next has waited for that copy; the tensor stays

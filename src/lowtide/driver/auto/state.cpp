@@ -15,11 +15,13 @@ namespace {
 using solve::Trait;
 using solve::Traits;
 
-constexpr std::uint64_t kFirstProof = 3;  // epoch: the search goes first, proofs take longer
-constexpr double kProofShare = 0.4;       // of the limits, if that comes first
-// Work of a lane for each op: with less it cannot cool down. docs/why/search.md has the rows.
+// Proofs begin in this epoch, or once this share of the limits is used: they take longer than the
+// search.
+constexpr std::uint64_t kFirstProof = 3;
+constexpr double kProofShare = 0.4;
+// Work of a lane for each op; with less the lane is brief: it cannot cool down.
 constexpr std::int64_t kBriefWork = 200;
-constexpr double kLookShare = 0.2;  // of the time left, to find an engine
+constexpr double kLookShare = 0.2;  // share of the time left in which an engine must be found
 
 Problem in_given_order(Problem problem) {
   problem.order = Order::given;
@@ -107,8 +109,8 @@ std::vector<const solve::Solver*> AutoState::guests() const {
   return found;
 }
 
-// An engine that is slow to be found must not cost the others their time, and one that is not found
-// is not looked for again.
+// Looking for an engine may be slow, so the time for it is limited, and an engine that was not
+// found is not looked for again.
 const solve::Solver* AutoState::engine() {
   const double most =
       context_.limits().seconds() + context_.limits().remaining(kLookShare).seconds.value_or(0);
@@ -169,7 +171,8 @@ Task AutoState::lane(int number, const LaneTerms& terms) {
   return lane;
 }
 
-// What a lane won, against the lane beside it that won most.
+// The reward of a lane: the time by which it shortened the best plan, relative to the best lane of
+// the same epoch.
 void AutoState::learn(const std::vector<Task>& tasks, Ticks before) {
   const auto won = [&](const Task& task) {
     if (!task.lane || !task.outcome || !task.outcome->plan) return 0.0;

@@ -96,7 +96,8 @@ bool MaxFlow::run(Limits& limits) {
     if (uncharged_ >= 64 * kArcsPerUnit && charge(limits)) return false;
     if (scanned_ > patience) relabel_all();
   }
-  // Heights are only bounds of the distance; a cut needs to know who reaches the sink.
+  // Heights are only bounds on the distance; a cut needs the exact set of nodes that reach the
+  // sink.
   relabel_all();
   return !charge(limits);
 }
@@ -190,7 +191,7 @@ void MaxFlow::discharge(std::int32_t node) {
     scanned_ += at - start + 1;
     if (at < end) return;
     relabel(node);
-    // Back to the caller, who counts the work: a node of many arcs may have to rise often.
+    // Return to the caller, who counts the work: a node with many arcs may rise often.
     if (height_[v] < out_of_reach()) activate(node);
     return;
   }

@@ -54,8 +54,8 @@ GapCover::GapCover(const Problem& problem, std::span<const Bytes> profile) {
   finished_ = excess_.empty();
 }
 
-// For each op the time that must be spent for bringing its outputs back, dead producers included;
-// -1: they cannot be brought back after their last use.
+// For each op the time of restoring its outputs, dead producers included; -1: they cannot be
+// restored after their last use.
 std::vector<std::int64_t> GapCover::times_of_drops(const Graph& graph) const {
   std::vector<std::int64_t> times(graph.op_count(), -1);
   for (const OpId op : graph.order()) {
@@ -101,7 +101,7 @@ void GapCover::collect_gaps(const Graph& graph, std::span<const std::int32_t> st
   for (const OpId op : graph.order()) {
     if (times[op.index()] < 0) continue;
     const std::size_t first_gap = gaps_.size();
-    std::vector<Bytes> biggest;  // of each output that has gaps
+    std::vector<Bytes> biggest;  // by output with gaps
     std::vector<std::size_t> owner;
     for (TensorId id : graph.outputs(op)) {
       if (graph.bytes(id) == Bytes(0)) continue;
@@ -132,7 +132,7 @@ double GapCover::cost(const Gap& gap) const {
   return std::ldexp(static_cast<double>(gap.time) * gap.share, -kShareBits);
 }
 
-// Leaves in dropped_ the bytes that the gaps worth dropping cover at each step.
+// Computes in dropped_ the bytes of the evicted gaps at each step.
 double GapCover::value_at(std::span<const double> prices) {
   sums_.resize(prices.size() + 1);
   sums_[0] = 0;
@@ -159,7 +159,7 @@ void GapCover::run(Ticks target, std::int64_t steps, Limits& limits) {
       1 + static_cast<std::int64_t>(gaps_.size() + 2 * excess_.size()) / kGapsPerUnit;
   for (std::int64_t step = 0; step < steps && !finished_; ++step) {
     if (limits.spend(units)) return;
-    // A target far too low makes for steps that gain, but next to nothing.
+    // With a target far too low, steps gain, but very little.
     finished_ = ++steps_ >= kMostSteps;
     const double value = value_at(prices_);
     if (value > best_ * (1 + 1e-7)) {
