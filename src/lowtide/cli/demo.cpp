@@ -15,10 +15,10 @@
 #include "lowtide/cli/demo_graph.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/interrupt.h"
-#include "lowtide/cli/live_line.h"
 #include "lowtide/cli/open_page.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
+#include "lowtide/cli/search_line.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/io/graph_json.h"
@@ -45,14 +45,9 @@ Graph demo_graph() {
 }
 
 driver::Answer solve_demo(const Problem& problem, const driver::Request& asked) {
-  const bool live = is_terminal(2);
-  LiveLine line(search_progress_text(problem, false, {}, problem.graph.total_time()), live);
+  SearchLine line(problem.graph, is_terminal(2));
   driver::Request request = asked;
-  request.watcher = [&](const solve::Progress& progress) {
-    if (live)
-      line.update(search_progress_text(problem, progress.plan != nullptr, progress.cost,
-                                       progress.bound.duration));
-  };
+  request.watcher = [&](const solve::Progress& progress) { line.update(progress); };
   return driver::solve(driver::all_solvers(), problem, request);
 }
 

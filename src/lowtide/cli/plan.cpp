@@ -11,10 +11,10 @@
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
-#include "lowtide/cli/live_line.h"
 #include "lowtide/cli/machine_flags.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
+#include "lowtide/cli/search_line.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/io/text_file.h"
@@ -112,14 +112,11 @@ int run(const PlanArguments& given) {
   std::string not_written;
   {
     driver::Request request = make_request(given, problem, looked_for, interrupt.token());
-    const bool live = !given.json && is_terminal(2);
-    LiveLine line(search_progress_text(problem, false, {}, graph.total_time()), live);
+    SearchLine line(graph, !given.json && is_terminal(2));
     {
       Autosave autosave(io::may_be_replaced(given.output));
       request.watcher = [&](const solve::Progress& progress) {
-        if (live)
-          line.update(search_progress_text(problem, progress.plan != nullptr, progress.cost,
-                                           progress.bound.duration));
+        line.update(progress);
         if (progress.plan == nullptr || !autosave.wanted()) return;
         autosave.save([&, so_far = outcome_of(progress)] {
           write_outcome(given.output, problem, terms.full_link, so_far, request);

@@ -37,16 +37,6 @@ void write_outcome(const std::string& path, const Problem& problem,
   io::write_text_file(path, io::write_plan(file));
 }
 
-std::string search_progress_text(const Problem& problem, bool has_plan, const Cost& cost,
-                                 Ticks bound) {
-  const Ticks base = problem.graph.total_time();
-  const std::string bound_text = fmt::format("bound {:.2f} %", overhead_percent(bound, base));
-  if (!has_plan) return "no plan within the budget yet   " + bound_text;
-  return fmt::format("overhead {:.2f} %   {}   gap {:.2f} %   peak {}",
-                     overhead_percent(cost.duration, base), bound_text,
-                     gap_percent(cost.duration, bound), report::bytes_text(cost.peak));
-}
-
 namespace {
 
 std::string status_word(const driver::Answer& answer) {

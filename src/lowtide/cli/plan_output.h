@@ -21,10 +21,6 @@ void write_outcome(const std::string& path, const Problem& problem,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request);
 
-// What the live line says of a search.
-std::string search_progress_text(const Problem& problem, bool has_plan, const Cost& cost,
-                                 Ticks bound);
-
 struct PlanSummary {
   const Graph& graph;
   Bytes budget;
