@@ -23,14 +23,14 @@ namespace {
 
 struct Asked {
   Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
-  Problem problem{.graph = graph, .budget = Bytes::max()};
+  Question question{{.graph = graph, .budget = Bytes::max()}};
 
   Asked() {
-    problem.techniques = parse_techniques("default,split,hoist", false);
-    problem.transforms = {hoist_of(graph)};
-    const TransformedGraph hoisted = apply_transforms(graph, problem.transforms);
-    problem.transforms.emplace_back(split_along(hoisted, {{TensorId(0), 0}}, 3));
-    problem.budget = own_peak(apply_transforms(graph, problem.transforms).graph);
+    question.problem.techniques = parse_techniques("default,split,hoist", false);
+    question.transforms = {hoist_of(graph)};
+    const TransformedGraph hoisted = apply_transforms(graph, question.transforms);
+    question.transforms.emplace_back(split_along(hoisted, {{TensorId(0), 0}}, 3));
+    question.problem.budget = own_peak(apply_transforms(graph, question.transforms).graph);
   }
 };
 
@@ -44,14 +44,14 @@ driver::Request by(const std::string& solver) {
 TEST_CASE("transforms: every kind of solver plans the graph that is made") {
   const Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
-  CHECK(asked.problem.budget < own_peak(asked.graph));
+  CHECK(asked.question.problem.budget < own_peak(asked.graph));
   for (const char* solver : {"auto", "greedy", "search", "order"}) {
     CAPTURE(solver);
-    const driver::Answer answer = driver::solve(solvers, asked.problem, by(solver));
+    const driver::Answer answer = driver::solve(solvers, asked.question, by(solver));
     REQUIRE(answer.outcome.plan);
-    CHECK(answer.outcome.plan->transforms == asked.problem.transforms);
-    CHECK(verify(asked.problem, *answer.outcome.plan).ok);
-    const PlanFile file = plan_file(asked.problem, answer.outcome, {});
+    CHECK(answer.outcome.plan->transforms == asked.question.transforms);
+    CHECK(verify(asked.question, *answer.outcome.plan).ok);
+    const PlanFile file = plan_file(asked.question, answer.outcome, {});
     CHECK(file.claims.bound_scope == BoundScope::graph);
     CHECK(check_plan(asked.graph, file).reason == "");
   }
@@ -61,8 +61,8 @@ TEST_CASE(
     "transforms: starts with the same ones are begun from, watchers see the graph asked about") {
   const Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
-  const TransformedGraph made = apply_transforms(asked.graph, asked.problem.transforms);
-  const Plan start = on_original(made, asked.problem.transforms,
+  const TransformedGraph made = apply_transforms(asked.graph, asked.question.transforms);
+  const Plan start = on_original(made, asked.question.transforms,
                                  plan_from_sequence(made.graph, made.graph.order()));
   driver::Request request = by("search");
   request.limits.work = 1;
@@ -71,10 +71,10 @@ TEST_CASE(
   request.watcher = [&](const solve::Progress& now) {
     if (now.plan == nullptr) return;
     ++told;
-    CHECK(now.plan->transforms == asked.problem.transforms);
-    CHECK(verify(asked.problem, *now.plan).cost == now.cost);
+    CHECK(now.plan->transforms == asked.question.transforms);
+    CHECK(verify(asked.question, *now.plan).cost == now.cost);
   };
-  const driver::Answer answer = driver::solve(solvers, asked.problem, request);
+  const driver::Answer answer = driver::solve(solvers, asked.question, request);
   REQUIRE(answer.outcome.plan);
   CHECK(answer.outcome.cost.duration <= simulate(asked.graph, start).cost.duration);
   CHECK(told > 0);
@@ -83,11 +83,11 @@ TEST_CASE(
 TEST_CASE("transforms: those that are not allowed or not legal are refused before a solver runs") {
   Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
-  asked.problem.techniques.hoist = false;
-  CHECK_THROWS_AS(driver::solve(solvers, asked.problem, by("greedy")), InputError);
-  asked.problem.techniques.hoist = true;
-  std::swap(asked.problem.transforms[0], asked.problem.transforms[1]);
-  CHECK_THROWS_AS(driver::solve(solvers, asked.problem, by("greedy")), TransformRefused);
+  asked.question.problem.techniques.hoist = false;
+  CHECK_THROWS_AS(driver::solve(solvers, asked.question, by("greedy")), InputError);
+  asked.question.problem.techniques.hoist = true;
+  std::swap(asked.question.transforms[0], asked.question.transforms[1]);
+  CHECK_THROWS_AS(driver::solve(solvers, asked.question, by("greedy")), TransformRefused);
 }
 
 TEST_CASE("transforms: limits of ops that are left stay, of others are refused") {
@@ -96,12 +96,12 @@ TEST_CASE("transforms: limits of ops that are left stay, of others are refused")
   OpId barrier;
   for (const OpId op : asked.graph.order())
     if (asked.graph.is_barrier(op)) barrier = op;
-  asked.problem.live_limits = {{barrier, asked.problem.budget}};
-  const driver::Answer answer = driver::solve(solvers, asked.problem, by("greedy"));
+  asked.question.live_limits = {{barrier, asked.question.problem.budget}};
+  const driver::Answer answer = driver::solve(solvers, asked.question, by("greedy"));
   REQUIRE(answer.outcome.plan);
-  CHECK(verify(asked.problem, *answer.outcome.plan).ok);
-  asked.problem.live_limits = {{OpId(0), asked.problem.budget}};
-  CHECK_THROWS_AS(driver::solve(solvers, asked.problem, by("greedy")), InputError);
+  CHECK(verify(asked.question, *answer.outcome.plan).ok);
+  asked.question.live_limits = {{OpId(0), asked.question.problem.budget}};
+  CHECK_THROWS_AS(driver::solve(solvers, asked.question, by("greedy")), InputError);
 }
 
 TEST_CASE("transforms: auto finds ones that fit where none fits without") {
@@ -209,22 +209,22 @@ TEST_CASE("transforms: where the best list can win no more, the graph as it is g
   // In tenths of the graph's time: what a solver says of the graph as it is, and of any other.
   const auto last_of = [&](std::int64_t other_bound) {
     std::vector<std::vector<Transform>> asked;
-    const auto solve = [&](const Problem& said, const driver::Request& how) {
+    const auto solve = [&](const Question& question, const driver::Request& how) {
       const auto times = [&](std::int64_t tenths) {
         return Ticks(graph.total_time().count() * tenths / 10);
       };
-      const bool plain = said.transforms.empty();
-      asked.push_back(said.transforms);
+      const bool plain = question.transforms.empty();
+      asked.push_back(question.transforms);
       driver::Answer answer;
       answer.work = *how.limits.work;
       answer.outcome.status = Status::feasible;
       answer.outcome.stopped_by = StopReason::work_limit;
-      answer.outcome.plan.emplace().transforms = said.transforms;
+      answer.outcome.plan.emplace().transforms = question.transforms;
       answer.outcome.cost = {times(plain ? 16 : 13), Bytes(1), {}};
       answer.outcome.bound = {times(plain ? 11 : other_bound), Bytes(1)};
       return answer;
     };
-    driver::search_transforms(problem, request, solve);
+    driver::search_transforms({problem}, request, solve);
     REQUIRE(std::ranges::any_of(asked, [](const auto& list) { return !list.empty(); }));
     return asked.back();
   };

@@ -191,15 +191,14 @@ TEST_CASE("transform cache: a cached graph is returned again, until too many ops
   TransformCache cache(graph);
   const auto none = cache.apply({});
   CHECK(cache.apply({}) == none);
-  const Problem problem{.graph = graph, .budget = Bytes::max()};
-  CHECK(apply_cached(problem, {}) != apply_cached(problem, {}));
-  Problem cached = problem;
+  const Question question{{.graph = graph, .budget = Bytes::max()}};
+  CHECK(apply_cached(question, {}) != apply_cached(question, {}));
+  Question cached = question;
   cached.transform_cache = std::make_shared<TransformCache>(graph);
   CHECK(apply_cached(cached, {}) == apply_cached(cached, {}));
   // Of another graph it knows nothing.
   const Graph other = step_of({});
-  CHECK(apply_cached(with_graph(cached, other), {})->now.graph.op_count() == other.op_count());
-  Problem wrong{.graph = other, .budget = Bytes::max()};
+  Question wrong{{.graph = other, .budget = Bytes::max()}};
   wrong.transform_cache = cached.transform_cache;
   CHECK(apply_cached(wrong, {})->now.graph.op_count() == other.op_count());
   // Of more ops than it keeps the last ones stay.

@@ -17,7 +17,7 @@ void require_writable(const std::string& path);
 inline constexpr const char* kWrittenMeanwhile = "written while the search was running";
 
 // Writes the plan file of an outcome; limits and seed are the request's. `full_link`: as of Terms.
-void write_outcome(const std::string& path, const Problem& problem,
+void write_outcome(const std::string& path, const Question& question,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "lowtide/base/units.h"
@@ -11,6 +13,14 @@
 #include "lowtide/ops/call.h"
 
 namespace lowtide {
+
+// What the prices of slices of ops come from, where transforms are looked for.
+struct Prices {
+  std::optional<Device> device;            // absent: an A100
+  std::shared_ptr<const CostTable> table;  // counts before the device; absent: none
+
+  const Device& device_or_default() const;
+};
 
 // ns and workspace of one call on a device: what the table says, if there is one and it knows the
 // call; else small_kernel_ns (roofline.h) and no workspace. InputError (place: `label`) for a kind

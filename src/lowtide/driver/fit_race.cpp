@@ -117,17 +117,18 @@ class Race final : public Contest {
 bool Race::enter(Contender& one) {
   if (over()) return false;
   try {
-    const Problem problem = sweep_.problem(Bytes::max());
-    const auto applied = apply_cached(problem, one.transforms);
+    const Question question = sweep_.question(Bytes::max());
+    const auto applied = apply_cached(question, one.transforms);
     const TransformedGraph& made = applied->now;
     one.ops = static_cast<double>(made.graph.op_count());
     sweep_.limits().spend_all(static_cast<std::int64_t>(made.graph.op_count()));
     Descent descent;
     for (const Frontier::Entry& entry : sweep_.known().entries())
       if (entry.plan->transforms == one.transforms) descent.own.add(entry);
-    Plan own = on_original(made, one.transforms,
-                           plan_from_events(made.graph, own_events(made.graph), problem.machine));
-    if (const Verdict verdict = verify(problem, own); verdict.ok)
+    Plan own =
+        on_original(made, one.transforms,
+                    plan_from_events(made.graph, own_events(made.graph), question.problem.machine));
+    if (const Verdict verdict = verify(question, own); verdict.ok)
       descent.own.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
     if (descent.peak(limit_) == Bytes::max()) return false;
     descents_.push_back(std::move(descent));
@@ -141,10 +142,9 @@ bool Race::enter(Contender& one) {
 // What is to be lighter is made once for each substitution: of long lists on large graphs that
 // takes seconds. Then only those that the sweep has found anyway are tried.
 Transforms Race::substituted(const Transforms& given, rewrite::Taken taken) {
-  if (sweep_.faster().size() * sweep_.problem(Bytes::max()).graph.op_count() > kMostRemade)
-    return given;
+  if (sweep_.faster().size() * sweep_.graph().op_count() > kMostRemade) return given;
   Limits part(sweep_.limits().remaining(kSubstitutesShare));
-  auto made = with_substitutes(sweep_.problem(Bytes::max()), part, given, taken)->transforms;
+  auto made = with_substitutes(sweep_.question(Bytes::max()), part, given, taken)->transforms;
   sweep_.limits().spend_all(part.work());
   return made;
 }
@@ -152,8 +152,7 @@ Transforms Race::substituted(const Transforms& given, rewrite::Taken taken) {
 // Those that differ most come first, since there may be work for a few alone.
 std::vector<Transforms> Race::first() {
   using rewrite::Taken;
-  const Problem problem = sweep_.problem(Bytes::max());
-  const Transforms hoisted = with_hoist(problem),
+  const Transforms hoisted = with_hoist(sweep_.question(Bytes::max())),
                    lighter = substituted(hoisted, Taken::faster_and_lighter);
   // Of the splits that are known from the start, some from all over, the smallest peak first.
   std::vector<Transforms> splits, ideas;
@@ -176,9 +175,9 @@ std::vector<Transforms> Race::first() {
 }
 
 std::vector<Transforms> Race::ideas_on(const std::vector<Transforms>& begun, Bytes budget) {
-  const Problem problem = sweep_.problem(budget);
+  const Question question = sweep_.question(budget);
   Limits part(sweep_.limits().remaining(kIdeasShare));
-  TransformIdeas ideas(problem, part);
+  TransformIdeas ideas(question, part);
   std::vector<Transforms> found;
   for (Idea& idea : ideas.best(begun, limit_)) found.push_back(std::move(idea.transforms));
   sweep_.limits().spend_all(part.work());
@@ -187,7 +186,7 @@ std::vector<Transforms> Race::ideas_on(const std::vector<Transforms>& begun, Byt
 
 std::vector<Transforms> Race::near(const Contender& best) {
   std::vector<Transforms> lists{substituted(best.transforms, rewrite::Taken::faster)};
-  std::ranges::move(with_other_parts(sweep_.problem(Bytes::max()), best.transforms),
+  std::ranges::move(with_other_parts(sweep_.question(Bytes::max()), best.transforms),
                     std::back_inserter(lists));
   std::ranges::move(ideas_on({best.transforms}, rank(best).first), std::back_inserter(lists));
   return lists;
@@ -206,7 +205,8 @@ SweepTask Race::next_turn(const Contender& one, Descent& descent, bool leap) con
   if (!leap && descent.begun) {
     task.solver = sweep_.improving();
     task.options = search_options(
-        descent.turns, {.brief = true, .link = sweep_.problem(descent.asked).machine.has_value()});
+        descent.turns,
+        {.brief = true, .link = sweep_.question(descent.asked).problem.machine.has_value()});
   }
   ++descent.turns;
   return task;

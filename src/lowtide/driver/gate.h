@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/problem.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::driver {
 
@@ -16,8 +16,8 @@ class Gate {
 
   // Status, plan, cost and bound must agree with one another. InternalError otherwise.
   void check_claims(const Outcome& outcome) const;
-  // The same, and the plan must verify for the problem, at the cost that the outcome says.
-  void verify(const Problem& problem, const Outcome& outcome);
+  // The same, and the plan must verify for the question, at the cost that the outcome says.
+  void verify(const Question& question, const Outcome& outcome);
   // How many plans were verified.
   int verifications() const { return verifications_; }
 

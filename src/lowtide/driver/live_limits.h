@@ -8,9 +8,11 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lowtide/driver/reduction.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::driver {
 
@@ -18,9 +20,9 @@ class LiveLimitReduction final : public Reduction {
  public:
   // InputError as check_live_limits has it, or if the bytes of the reduced graph add up to 2^63 or
   // more.
-  explicit LiveLimitReduction(const Problem& original);
+  LiveLimitReduction(const Problem& original, std::span<const LiveLimit> limits);
 
-  // The same problem without limits, on the graph with more workspace.
+  // The same problem on the graph with more workspace.
   const Problem& problem() const override { return problem_; }
   // The watcher also remembers for `bring_back` what plans cost on the original graph, so there is
   // one even if `watcher` is empty.

@@ -35,22 +35,23 @@ std::vector<rewrite::Surveyed> frontier(rewrite::Survey survey) {
 
 }  // namespace
 
-std::vector<Plan> split_orders(const Problem& problem, const std::function<bool()>& stops) {
+std::vector<Plan> split_orders(const Question& question, const std::function<bool()>& stops) {
   std::vector<Plan> plans;
-  if (!problem.techniques.split) return plans;
-  const Device& device = device_for(problem);
-  const CostTable* costs = problem.part_costs.get();
-  const auto base = apply_cached(problem, with_hoist(problem));
+  if (!question.problem.techniques.split) return plans;
+  const Device& device = question.prices.device_or_default();
+  const CostTable* costs = question.prices.table.get();
+  const auto base = apply_cached(question, with_hoist(question));
   for (const rewrite::Surveyed& one :
        frontier(rewrite::survey(base->now.graph, device, costs, stops))) {
     if (stops()) break;
     try {
       std::vector<Transform> transforms = base->transforms;
       transforms.emplace_back(rewrite::split_of(base->now, one, device, costs));
-      const auto applied = apply_cached(problem, transforms);
+      const auto applied = apply_cached(question, transforms);
       const TransformedGraph& made = applied->now;
       plans.push_back(on_original(
-          made, transforms, plan_from_events(made.graph, own_events(made.graph), problem.machine)));
+          made, transforms,
+          plan_from_events(made.graph, own_events(made.graph), question.problem.machine)));
     } catch (const InputError&) {  // refused as a whole
     } catch (const OverflowError&) {
     }

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "lowtide/plan/plan.h"
-#include "lowtide/plan/problem.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::driver {
 
 // Of single regions in parts, behind a hoist where there may be one, those that are estimated to
-// need less memory than all that take less time; the largest first. They may be over the problem's
+// need less memory than all that take less time; the largest first. They may be over the question's
 // budget and are not verified. Ends early as soon as `stops` says so.
-std::vector<Plan> split_orders(const Problem& problem, const std::function<bool()>& stops);
+std::vector<Plan> split_orders(const Question& question, const std::function<bool()>& stops);
 
 }  // namespace lowtide::driver

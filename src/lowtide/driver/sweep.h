@@ -64,7 +64,8 @@ class Sweep {
   // Then what threads there are may change what is found; without a clock it may not.
   bool by_clock() const { return settings_.limits.seconds.has_value(); }
 
-  Problem problem(Bytes budget) const;
+  const Graph& graph() const { return graph_; }
+  Question question(Bytes budget) const;
   // Whether transforms are looked for. Then the known plans begin with what splits give for
   // nothing.
   bool open() const { return open_; }

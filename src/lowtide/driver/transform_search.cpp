@@ -53,8 +53,12 @@ constexpr double kLeastGain = 0.0005;
 
 class TransformSearch {
  public:
-  TransformSearch(const Problem& problem, const Request& request, const SolveSaid& solve)
-      : problem_(problem), request_(request), solve_(solve), limits_(request.limits) {}
+  TransformSearch(const Question& question, const Request& request, const SolveTrial& solve)
+      : question_(question),
+        problem_(question.problem),
+        request_(request),
+        solve_(solve),
+        limits_(request.limits) {}
 
   // What goes wrong where transforms are looked for costs these, and not the plan.
   Answer run() {
@@ -87,7 +91,7 @@ class TransformSearch {
     ideas_.calibrate(duration());
     // Most comes of regions of the hoisted graph, so these are looked at first.
     std::vector<Transforms> begun;
-    if (const Transforms hoisted = with_hoist(problem_); !hoisted.empty()) {
+    if (const Transforms hoisted = with_hoist(question_); !hoisted.empty()) {
       begun.push_back(substituted(hoisted, Taken::faster_and_lighter));
       if (begun.front() != hoisted) begun.push_back(hoisted);
     }
@@ -173,8 +177,8 @@ class TransformSearch {
   }
 
   void run_with(const Transforms& transforms, double share) {
-    Problem problem = problem_;
-    problem.transforms = transforms;
+    Question question = question_;
+    question.transforms = transforms;
     Request request = request_;
     request.limits = limits_.remaining(share);
     request.starts.clear();
@@ -197,7 +201,7 @@ class TransformSearch {
           throw;
         }
       };
-    Answer answer = solve_(problem, request);
+    Answer answer = solve_(question, request);
     limits_.spend(answer.work);
     take(std::move(answer), transforms, seconds);
   }
@@ -238,6 +242,8 @@ class TransformSearch {
   // end the look at it; what is not found by then is not looked for.
   bool is_anything_proposed() {
     const Graph& graph = problem_.graph;
+    const Device& device = question_.prices.device_or_default();
+    const CostTable* costs = question_.prices.table.get();
     const auto stops = [&] {
       const bool over = limits_.over();
       is_cut_ = is_cut_ || over;
@@ -246,11 +252,11 @@ class TransformSearch {
     if (problem_.techniques.split && !rewrite::propose(graph, stops).empty()) return true;
     if (problem_.techniques.substitute && !stops()) {
       const TransformedGraph now = apply_transforms(graph, {});
-      const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
+      const PartPricer pricer(now.graph, device, costs);
       if (!rewrite::substitutions(now, pricer, stops).empty()) return true;
     }
     if (!problem_.techniques.hoist || stops()) return false;
-    const Applied base = rewrite::hoisted(graph, device_for(problem_), problem_.part_costs.get());
+    const Applied base = rewrite::hoisted(graph, device, costs);
     if (base.transforms.empty() || stops()) return false;
     if (problem_.techniques.split && !rewrite::propose(base.now.graph, stops).empty()) return true;
     return rewrite::profile_of(base.now.graph).peak() < rewrite::profile_of(graph).peak();
@@ -258,7 +264,7 @@ class TransformSearch {
 
   // A plan can be as fast as the graph that they make.
   Transforms substituted(const Transforms& given, rewrite::Taken taken) {
-    const auto made = with_substitutes(problem_, limits_, given, taken);
+    const auto made = with_substitutes(question_, limits_, given, taken);
     least_ = std::min(least_, made->now.graph.total_time());
     return made->transforms;
   }
@@ -316,11 +322,12 @@ class TransformSearch {
     return std::move(best_);
   }
 
-  const Problem& problem_;
+  const Question& question_;
+  const Problem& problem_;  // the question's
   const Request& request_;
-  const SolveSaid& solve_;
+  const SolveTrial& solve_;
   Limits limits_;
-  TransformIdeas ideas_{problem_, limits_};
+  TransformIdeas ideas_{question_, limits_};
   bool begun_ = false, limits_stopped_ = false;
   std::atomic<bool> watcher_threw_ = false;
   bool is_cut_ = false;                        // less was tried than with larger limits
@@ -336,18 +343,20 @@ class TransformSearch {
 
 }  // namespace
 
-bool may_transform(const Problem& problem) {
-  return problem.transforms.empty() && problem.live_limits.empty() &&
-         problem.objective == Objective::least_time &&
-         (problem.techniques.split || problem.techniques.hoist || problem.techniques.substitute);
+bool may_transform(const Question& question) {
+  const Techniques& techniques = question.problem.techniques;
+  return question.transforms.empty() && question.live_limits.empty() &&
+         question.problem.objective == Objective::least_time &&
+         (techniques.split || techniques.hoist || techniques.substitute);
 }
 
-Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve) {
-  Problem searched = problem;
+Answer search_transforms(const Question& question, const Request& request,
+                         const SolveTrial& solve) {
+  Question searched = question;
   // A link that no plan may use wins nothing.
-  if (!problem.techniques.offload) searched.machine.reset();
+  if (!question.problem.techniques.offload) searched.problem.machine.reset();
   if (!searched.transform_cache)
-    searched.transform_cache = std::make_shared<TransformCache>(searched.graph);
+    searched.transform_cache = std::make_shared<TransformCache>(searched.problem.graph);
   return TransformSearch(searched, request, solve).run();
 }
 

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "lowtide/device/device.h"
+#include "lowtide/device/part_price.h"
 #include "lowtide/plan/problem.h"
+#include "lowtide/transforms/transform.h"
 
 namespace lowtide {
 
@@ -19,12 +21,9 @@ struct Terms {
   std::optional<Bytes> host_budget = std::nullopt;
   // What the machine was derated from, if it was: plans say what they take over it, too.
   std::optional<Machine> full_link = std::nullopt;
-  std::vector<Transform> transforms = {};          // done before anything is planned
-  std::optional<Device> priced_on = std::nullopt;  // see Problem, as is the next
-  std::shared_ptr<const CostTable> part_costs = nullptr;
+  std::vector<Transform> transforms = {};  // done before anything is planned
+  Prices prices = {};                      // where transforms are looked for
 };
-
-Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms);
 
 // The names of the techniques for which there is something to use.
 std::vector<std::string_view> names_of(const Terms& terms);
@@ -32,14 +31,14 @@ std::vector<std::string_view> names_of(const Terms& terms);
 // As the command and Python take it. Absent: not said.
 struct AskedTerms {
   Order order = Order::free;
-  std::optional<Device> device = std::nullopt;     // whose link to the host
+  std::optional<Device> device = std::nullopt;     // for its link to the host, and for prices
   std::optional<std::string> link = std::nullopt;  // counts before the device's; see parse_link
   std::string techniques = "default";
   std::optional<std::string> derate =
       std::nullopt;  // a share of the link's bytes a second; 10% if absent
   std::optional<std::string> host_budget = std::nullopt;  // in bytes
-  std::vector<Transform> transforms = {};  // to name one is leave to use its technique
-  std::shared_ptr<const CostTable> part_costs = nullptr;  // counts before the device
+  std::vector<Transform> transforms = {};            // to name one is leave to use its technique
+  std::shared_ptr<const CostTable> costs = nullptr;  // counts before the device's prices
 };
 
 // InputError (place: the member, and its text if it has one) for what cannot be read, a device

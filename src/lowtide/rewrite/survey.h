@@ -8,7 +8,6 @@
 #include "lowtide/device/cost_table.h"
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/problem.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/transforms/apply.h"
 
@@ -16,9 +15,6 @@ namespace lowtide::rewrite {
 
 // More ops than this one transform may not make to be looked at.
 inline constexpr std::int64_t kMostMadeOps = 50'000;
-
-// On what parts are priced.
-const Device& device_for(const Problem& problem);
 
 struct Surveyed {
   Candidate region;  // of the survey's graph

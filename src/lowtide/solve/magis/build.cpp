@@ -234,8 +234,7 @@ std::optional<BuiltPlan> Builder::plan(const View& view, const Actions& actions,
     apart = Graph(*on->graph).without_in_place();
   const Graph& graph = apart ? *apart : *on->graph;
   const TransformedGraph* renumbered = on->made ? &*on->made : base_.made ? &*base_.made : nullptr;
-  Problem problem =
-      with_graph(renumbered ? on_transformed(*renumbered, problem_) : problem_, graph);
+  Problem problem = with_graph(problem_, graph);
   problem.budget = budget;
   problem.time_limit.reset();
   problem.objective = Objective::least_time;
