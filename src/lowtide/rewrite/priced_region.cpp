@@ -117,8 +117,7 @@ PartPricer::Cost PricedRegion::before_cost(OpId op) const {
 PartPricer::Cost PricedRegion::join_cost(TensorId tensor) const {
   // A sum of two number types is made in pieces, of which a kernel takes copies in single
   // precision.
-  constexpr std::int64_t kPiece = 1 << 14,
-                         kCopies = 2 * 4;  // elements; bytes of both copies of one
+  constexpr std::int64_t kPiece = 1 << 14, kCopies = 8;  // elements; bytes of both copies of one
   const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
   PartPricer::Cost cost = pricer_.copy(times(part_bytes(tensor).count(), adds ? 3 : 2));
   if (widens(graph_, region_, tensor))

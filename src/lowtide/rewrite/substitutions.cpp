@@ -88,6 +88,7 @@ void put_together(const Graph& graph, std::vector<Proposed> chosen, Applied& mad
   });
   if (chosen.empty() || (stops && stops())) return;
   std::vector<Substitute> more;
+  more.reserve(chosen.size());
   for (Proposed& one : chosen) more.push_back(std::move(one.substitute));
   made = apply_those_that_hold(graph, made, std::move(more), stops);
 }
