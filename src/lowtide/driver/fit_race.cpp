@@ -25,14 +25,15 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/base/error.h"
 #include "lowtide/driver/auto/recipes.h"
 #include "lowtide/driver/least_solve.h"
+#include "lowtide/driver/split_orders.h"
 #include "lowtide/driver/tournament.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::driver {
 
@@ -98,6 +99,7 @@ class Race final : public Contest {
     const Cost& cost = descents_[one.number].own.smallest(limit_)->cost;
     return {cost.peak, cost.duration};
   }
+  bool begin(Contender& contender);
   Transforms substituted(const Transforms& given, rewrite::Taken taken);
   std::vector<Transforms> ideas_on(const std::vector<Transforms>& begun, Bytes budget);
   SweepTask next_turn(const Contender& one, Descent& descent, bool leap) const;
@@ -115,28 +117,25 @@ class Race final : public Contest {
 };
 
 bool Race::enter(Contender& one) {
-  if (over()) return false;
-  try {
-    const Question question = sweep_.question(Bytes::max());
-    const auto applied = apply_cached(question, one.transforms);
-    const TransformedGraph& made = applied->now;
-    one.ops = static_cast<double>(made.graph.op_count());
-    sweep_.limits().spend_all(static_cast<std::int64_t>(made.graph.op_count()));
-    Descent descent;
-    for (const Frontier::Entry& entry : sweep_.known().entries())
-      if (entry.plan->transforms == one.transforms) descent.own.add(entry);
-    Plan own =
-        on_original(made, one.transforms,
-                    plan_from_events(made.graph, own_events(made.graph), question.problem.machine));
-    if (const Verdict verdict = verify(question, own); verdict.ok)
-      descent.own.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
-    if (descent.peak(limit_) == Bytes::max()) return false;
-    descents_.push_back(std::move(descent));
-    return true;
-  } catch (const InputError&) {  // refused as a whole
-  } catch (const OverflowError&) {
-  }
-  return false;
+  return !over() && if_legal([&] { return begin(one); }).value_or(false);
+}
+
+// False where no plan that it begins with keeps the time limit.
+bool Race::begin(Contender& one) {
+  const Question question = sweep_.question(Bytes::max());
+  const auto applied = apply_cached(question, one.transforms);
+  const auto ops = static_cast<std::int64_t>(applied->now.graph.op_count());
+  one.ops = static_cast<double>(ops);
+  sweep_.limits().spend_all(ops);
+  Descent descent;
+  for (const Frontier::Entry& entry : sweep_.known().entries())
+    if (entry.plan->transforms == one.transforms) descent.own.add(entry);
+  Plan own = own_order_plan(*applied, question.problem.machine);
+  if (const Verdict verdict = verify(question, own); verdict.ok)
+    descent.own.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+  if (descent.peak(limit_) == Bytes::max()) return false;
+  descents_.push_back(std::move(descent));
+  return true;
 }
 
 // What is to be lighter is made once for each substitution: of long lists on large graphs that

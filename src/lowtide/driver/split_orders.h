@@ -3,12 +3,18 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "lowtide/plan/plan.h"
 #include "lowtide/plan/question.h"
+#include "lowtide/transforms/apply.h"
 
 namespace lowtide::driver {
+
+// The plan of the own order of the graph that transforms have made, on the original graph. Nothing
+// has verified it.
+Plan own_order_plan(const Applied& applied, const std::optional<Machine>& machine);
 
 // Of single regions in parts, behind a hoist where there may be one, those that are estimated to
 // need less memory than all that take less time; the largest first. They may be over the question's

@@ -93,9 +93,7 @@ void Sweep::begin_from_substitutes() {
   limits_.spend(part.work());
   if (made->transforms.empty()) return;
   faster_ = made->transforms;
-  Plan plan =
-      on_original(made->now, faster_,
-                  plan_from_events(made->now.graph, own_events(made->now.graph), terms_.machine));
+  Plan plan = own_order_plan(*made, terms_.machine);
   const Verdict verdict = verify(asked, plan);
   if (!verdict.ok) return;  // more on the host than may lie there
   fastest_ = std::min(fastest_, made->now.graph.total_time());

@@ -13,9 +13,9 @@
 #include <set>
 #include <utility>
 
-#include "lowtide/base/error.h"
 #include "lowtide/rewrite/priced_region.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::driver {
 
@@ -227,14 +227,10 @@ bool TransformIdeas::complete(Idea& idea) {
   if (!priced) return false;
   idea.transforms = base.transforms();
   idea.transforms.emplace_back(priced->split(base.now()));
-  try {
-    idea.least = apply_cached(question_, idea.transforms)->now.graph.total_time();
-    return true;
-  } catch (const InputError&) {
-    return false;
-  } catch (const OverflowError&) {
-    return false;
-  }
+  const auto applied = if_legal([&] { return apply_cached(question_, idea.transforms); });
+  if (!applied) return false;
+  idea.least = (*applied)->now.graph.total_time();
+  return true;
 }
 
 }  // namespace lowtide::driver

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::rewrite {
 
@@ -28,14 +29,11 @@ AskedRegion asked(const Candidate& candidate, std::int64_t parts) {
 
 std::optional<PricedRegion> PricedRegion::make(const Graph& graph, const Candidate& candidate,
                                                std::int64_t parts, const PartPricer& pricer) {
-  try {
+  return if_legal([&] {
     PricedRegion made(graph, candidate, parts, pricer);
     made.check_sums();
     return made;
-  } catch (const InputError&) {
-  } catch (const OverflowError&) {
-  }
-  return std::nullopt;
+  });
 }
 
 PricedRegion::PricedRegion(const Graph& graph, const Candidate& candidate, std::int64_t parts,

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lowtide/base/error.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/if_legal.h"
 #include "lowtide/transforms/substitution.h"
 
 namespace lowtide::rewrite {
@@ -63,11 +63,8 @@ std::vector<Proposed> substitutions(const TransformedGraph& now, const PartPrice
     for (const Rule* rule : of_kind->second)
       for (const std::vector<OpId>& ops : rule->matches(now.graph, anchor)) {
         if (stops && stops()) return found;
-        try {
-          found.push_back(proposed(*rule, ops, now, labels, pricer));
-        } catch (const InputError&) {  // not here, or nobody can price it
-        } catch (const OverflowError&) {
-        }
+        if (auto one = if_legal([&] { return proposed(*rule, ops, now, labels, pricer); }))
+          found.push_back(std::move(*one));
       }
   }
   return found;
