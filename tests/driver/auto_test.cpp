@@ -12,6 +12,7 @@
 #include "lowtide/sim/budget.h"
 #include "lowtide/sim/simulate.h"
 
+#include "support/by_work.h"
 #include "support/part.h"
 #include "support/scale.h"
 
@@ -31,9 +32,7 @@ TEST_CASE("auto: a part that takes all it gets does not keep the others from the
   table.add(driver::make_auto());
   const Problem problem{.graph = graph, .budget = Bytes(30)};
   for (const std::int64_t work : {3'000'000, 30'000'000}) {
-    driver::Request request;
-    request.limits.work = work;
-    const driver::Answer answer = driver::solve(table, problem, request);
+    const driver::Answer answer = driver::solve(table, problem, by_work(work));
     CHECK(answer.outcome.found_by == "greedy");
     CHECK(answer.outcome.stopped_by == StopReason::work_limit);
     const auto& parts = answer.outcome.parts;
@@ -58,9 +57,7 @@ TEST_CASE(
     table.add(std::make_unique<Part>("deep", Traits{Trait::tight}, within));
     table.add(driver::make_auto());
     const Problem problem{.graph = graph, .budget = Bytes(21)};
-    driver::Request request;
-    request.limits.work = 3'000'000;
-    const driver::Answer answer = driver::solve(table, problem, request);
+    const driver::Answer answer = driver::solve(table, problem, by_work(3'000'000));
     CHECK(answer.outcome.found_by == (quick ? "quick" : "deep"));
   }
 }
@@ -74,10 +71,8 @@ TEST_CASE("auto: what each part won is told") {
   table.add(std::make_unique<Part>("second", Traits{Trait::constructive},
                                    std::vector{OpId(1), OpId(2), OpId(0), OpId(3)}));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 100'000;
   const driver::Answer answer =
-      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(100'000));
   const auto& parts = answer.outcome.parts;
   REQUIRE(parts.size() == 2);
   CHECK(parts[0].plans == 1);
@@ -96,10 +91,8 @@ TEST_CASE("auto: a guest is asked for its traits, and one without any is not") {
     solve::SolverTable table;
     table.add(std::make_unique<Part>("guest", traits, within));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 100'000;
     const driver::Answer answer =
-        driver::solve(table, {.graph = graph, .budget = Bytes(21)}, request);
+        driver::solve(table, {.graph = graph, .budget = Bytes(21)}, by_work(100'000));
     CAPTURE(traits.words().size());
     const bool asked = traits.has(Trait::constructive) || traits.has(Trait::anytime);
     CHECK(answer.outcome.plan.has_value() == asked);
@@ -115,10 +108,8 @@ TEST_CASE("auto: with a free order a quick solver for the given one has its turn
   table.add(std::make_unique<Part>("evict", Traits{Trait::constructive}, std::vector<OpId>()));
   table.add(std::make_unique<Part>("greedy", Traits{Trait::constructive}, better, Order::given));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 60'000;
   const driver::Answer answer =
-      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(60'000));
   CHECK(answer.outcome.found_by == "greedy");
 }
 
@@ -144,10 +135,8 @@ TEST_CASE("auto: with little work too a constructive solver gets what a small gr
     table.add(std::make_unique<Part>(name, Traits{Trait::constructive}, std::vector<OpId>()));
   table.add(std::make_unique<Slow>());
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 2'000;
   const driver::Answer answer =
-      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(2'000));
   CHECK(answer.outcome.found_by == "slow");
 }
 
@@ -160,10 +149,8 @@ TEST_CASE("auto: the bounds are asked at once, about the given order where it is
     table.add(std::make_unique<Part>("endless", Traits{Trait::constructive}, std::vector<OpId>()));
     table.add(std::make_unique<Part>("bounds", Traits{Trait::proving}, kept, Order::given));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 10'000;
-    const driver::Answer answer =
-        driver::solve(table, {.graph = graph, .budget = Bytes(30), .order = order}, request);
+    const driver::Answer answer = driver::solve(
+        table, {.graph = graph, .budget = Bytes(30), .order = order}, by_work(10'000));
     CHECK(answer.outcome.found_by == "bounds");
   }
 }
@@ -210,9 +197,7 @@ std::vector<Granted> granted_lanes(std::int64_t work, Order order, bool reorders
                                    std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
   table.add(std::make_unique<Lane>(granted, reorders));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = work;
-  driver::solve(table, {.graph = graph, .budget = Bytes(21), .order = order}, request);
+  driver::solve(table, {.graph = graph, .budget = Bytes(21), .order = order}, by_work(work));
   return granted;
 }
 
@@ -244,11 +229,9 @@ TEST_CASE("auto: the dynamic program over chains is asked of chains alone") {
     solve::SolverTable table;
     table.add(std::make_unique<Part>("blocks", Traits{Trait::blocks}, once));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 10'000;
     for (const Order order : {Order::given, Order::free}) {
       const driver::Answer answer = driver::solve(
-          table, {.graph = graph, .budget = own_peak(graph), .order = order}, request);
+          table, {.graph = graph, .budget = own_peak(graph), .order = order}, by_work(10'000));
       CHECK((answer.outcome.found_by == "blocks") == (kind == "chain"));
     }
   }
@@ -260,9 +243,7 @@ TEST_CASE("auto: on a chain little work is enough near the smallest budget") {
   const Problem problem{.graph = graph,
                         .budget = resolve_budget(parse_budget("act:20%"), graph),
                         .order = Order::given};
-  driver::Request request;
-  request.limits.work = 200'000;
-  const driver::Answer answer = driver::solve(driver::all_solvers(), problem, request);
+  const driver::Answer answer = driver::solve(driver::all_solvers(), problem, by_work(200'000));
   REQUIRE(answer.outcome.plan.has_value());
   CHECK(answer.outcome.cost.duration.count() * 1000 < graph.total_time().count() * 1276);
 }
@@ -278,8 +259,7 @@ void check_layered(std::size_t ops, std::uint64_t graph_seed, std::int64_t perce
   for (const std::uint64_t seed : seeds) {
     if (kSanitized && seed != 1) continue;
     CAPTURE(seed);
-    driver::Request request;
-    request.limits.work = work;
+    driver::Request request = by_work(work);
     request.seed = seed;
     const driver::Answer answer = driver::solve(table, problem, request);
     REQUIRE(answer.outcome.plan.has_value());

@@ -15,6 +15,7 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 
+#include "support/by_work.h"
 #include "support/network.h"
 #include "support/scale.h"
 
@@ -34,12 +35,7 @@ struct Asked {
   }
 };
 
-driver::Request by(const std::string& solver) {
-  driver::Request request;
-  request.solver = solver;
-  request.limits.work = 200'000;
-  return request;
-}
+driver::Request by(const std::string& solver) { return by_work(200'000, solver); }
 
 TEST_CASE("transforms: every kind of solver plans the graph that is made") {
   const Asked asked;
@@ -232,7 +228,15 @@ TEST_CASE("transforms: where the best list can win no more, the graph as it is g
   CHECK(!last_of(12).empty());
 }
 
-// Without transforms that are said.
+Graph random_step(std::uint64_t seed, std::int64_t batch) {
+  Random random(seed);
+  Classifier classifier = Classifier::random(random);
+  classifier.batch = batch;
+  classifier.widths = {4, 16, 16, 12};
+  return step_of(classifier);
+}
+
+// Which transforms to use is the solver's choice.
 Problem open_problem(const Graph& graph, std::int64_t percent) {
   Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * percent / 100)};
   problem.techniques = parse_techniques("default,split,hoist", false);
@@ -244,11 +248,7 @@ TEST_CASE("magis: finds transforms, in both orders, and what it says of them ver
   std::size_t split = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     CAPTURE(seed);
-    Random random(seed);
-    Classifier classifier = Classifier::random(random);
-    classifier.batch = 256;
-    classifier.widths = {4, 16, 16, 12};
-    const Graph graph = step_of(classifier);
+    const Graph graph = random_step(seed, 256);
     Problem problem = open_problem(graph, 60);
     if (seed % 2 == 1) problem.order = Order::given;
     if (seed % 3 == 0) {
@@ -274,11 +274,7 @@ TEST_CASE("magis: parts of ops run in place only if that is allowed") {
   std::size_t with_transforms = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     CAPTURE(seed);
-    Random random(seed);
-    Classifier classifier = Classifier::random(random);
-    classifier.batch = 96;
-    classifier.widths = {4, 16, 16, 12};
-    const Graph graph = step_of(classifier);
+    const Graph graph = random_step(seed, 96);
     Problem problem = open_problem(graph, 70);
     problem.techniques = parse_techniques("recompute,split,hoist", false);
     const driver::Answer answer = driver::solve(solvers, problem, by("magis"));
