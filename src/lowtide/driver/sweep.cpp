@@ -23,7 +23,8 @@ namespace {
 
 double ceil_div(std::size_t tasks, int threads) {
   const auto width = static_cast<std::size_t>(threads);
-  return static_cast<double>((tasks + width - 1) / width);
+  const std::size_t rounds = (tasks + width - 1) / width;
+  return static_cast<double>(rounds);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ std::shared_ptr<const Applied> with_substitutes(const Question& question, Limits
                                                 const Transforms& given, rewrite::Taken taken) {
   const Problem& problem = question.problem;
   const Prices& prices = question.prices;
-  const auto from = apply_cached(question, given);
+  auto from = apply_cached(question, given);
   if (!problem.techniques.substitute || limits.stopped()) return from;
   const double until = limits.used() + kSubstitutesShare;
   const auto stops = [&] {  // one more match, or one more graph

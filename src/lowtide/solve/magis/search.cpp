@@ -176,6 +176,7 @@ std::unique_ptr<View> Search::ordered(std::unique_ptr<View> view) {
   for (const auto& found : tried) {
     auto other = std::make_unique<View>(*best);
     std::vector<OpId> run;
+    run.reserve(found.size());
     for (const Task task : found) run.push_back(ops[task]);
     reorder(graph, *other, first, run);
     const double peak = estimate(*other, {}, limit_).peak;
