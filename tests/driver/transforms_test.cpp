@@ -168,7 +168,7 @@ TEST_CASE("transforms: what lives on the host is no part of the floor") {
     problem.budget = budget;
     return driver::solve(driver::all_solvers(), problem, by("auto")).outcome;
   };
-  CHECK(bound(Bytes(3 * 128)).plan);
+  CHECK(bound(Bytes(384)).plan);
   CHECK(bound(Bytes(64)).bound.peak <= Bytes(128));
 }
 

@@ -26,7 +26,12 @@
 namespace lowtide {
 namespace {
 
-using namespace rewrite;
+using rewrite::hoisted;
+using rewrite::Proposed;
+using rewrite::split_of;
+using rewrite::substitutions;
+using rewrite::survey;
+using rewrite::Survey;
 
 using List = std::vector<Transform>;
 
@@ -70,8 +75,8 @@ std::string told_by(const std::function<TransformedGraph()>& make) {
 // A network of products, sums of them, what works element by element, and updates in place.
 Graph products(Random& random) {
   Network net;
-  std::vector<Network::Index> all;
-  for (int i = 0; i < 3; ++i) all.push_back(net.tensor({8, 8}, "f32", Role::input));
+  std::vector<Network::Index> all(3);
+  for (Network::Index& input : all) input = net.tensor({8, 8}, "f32", Role::input);
   const auto any = [&] { return all[random.below(all.size())]; };
   for (int i = 0; i < 20; ++i) {
     const auto a = any(), b = any();
