@@ -107,12 +107,12 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                     now.plan != nullptr ? std::optional(now.cost) : std::nullopt, now.smallest_peak,
                     now.bound});
     };
-  const Problem problem = result.asked.problem();
+  const Question question = result.asked.question();
   const auto begun = std::chrono::steady_clock::now();
   const solve::SolverTable solvers = all_solvers(result.asked.graph, own.guests);
   driver::Answer answer;
   run_beside(
-      token, [&] { answer = driver::solve(solvers, problem, request); },
+      token, [&] { answer = driver::solve(solvers, question, request); },
       [&](bool last) { courier.deliver(last); });
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   result.outcome = std::make_shared<const Outcome>(std::move(answer.outcome));

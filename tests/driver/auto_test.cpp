@@ -12,6 +12,7 @@
 #include "lowtide/sim/budget.h"
 #include "lowtide/sim/simulate.h"
 
+#include "support/by_work.h"
 #include "support/part.h"
 #include "support/scale.h"
 
@@ -31,9 +32,7 @@ TEST_CASE("auto: a subsolver that uses all its limits does not starve the others
   table.add(driver::make_auto());
   const Problem problem{.graph = graph, .budget = Bytes(30)};
   for (const std::int64_t work : {3'000'000, 30'000'000}) {
-    driver::Request request;
-    request.limits.work = work;
-    const driver::Answer answer = driver::solve(table, problem, request);
+    const driver::Answer answer = driver::solve(table, problem, by_work(work));
     CHECK(answer.outcome.found_by == "greedy");
     CHECK(answer.outcome.stopped_by == StopReason::work_limit);
     const auto& parts = answer.outcome.parts;
@@ -57,9 +56,7 @@ TEST_CASE("auto: solvers for tight budgets run only if the constructive ones fin
     table.add(std::make_unique<Part>("deep", Traits{Trait::tight}, within));
     table.add(driver::make_auto());
     const Problem problem{.graph = graph, .budget = Bytes(21)};
-    driver::Request request;
-    request.limits.work = 3'000'000;
-    const driver::Answer answer = driver::solve(table, problem, request);
+    const driver::Answer answer = driver::solve(table, problem, by_work(3'000'000));
     CHECK(answer.outcome.found_by == (quick ? "quick" : "deep"));
   }
 }
@@ -73,10 +70,8 @@ TEST_CASE("auto: the gain of each subsolver is reported") {
   table.add(std::make_unique<Part>("second", Traits{Trait::constructive},
                                    std::vector{OpId(1), OpId(2), OpId(0), OpId(3)}));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 100'000;
   const driver::Answer answer =
-      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(100'000));
   const auto& parts = answer.outcome.parts;
   REQUIRE(parts.size() == 2);
   CHECK(parts[0].plans == 1);
@@ -95,10 +90,8 @@ TEST_CASE("auto: a registered solver runs by its traits, and does not run withou
     solve::SolverTable table;
     table.add(std::make_unique<Part>("guest", traits, within));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 100'000;
     const driver::Answer answer =
-        driver::solve(table, {.graph = graph, .budget = Bytes(21)}, request);
+        driver::solve(table, {.graph = graph, .budget = Bytes(21)}, by_work(100'000));
     CAPTURE(traits.words().size());
     const bool asked = traits.has(Trait::constructive) || traits.has(Trait::anytime);
     CHECK(answer.outcome.plan.has_value() == asked);
@@ -114,10 +107,8 @@ TEST_CASE("auto: with a free order a fast solver for the given order runs") {
   table.add(std::make_unique<Part>("evict", Traits{Trait::constructive}, std::vector<OpId>()));
   table.add(std::make_unique<Part>("greedy", Traits{Trait::constructive}, better, Order::given));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 60'000;
   const driver::Answer answer =
-      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(60'000));
   CHECK(answer.outcome.found_by == "greedy");
 }
 
@@ -143,10 +134,8 @@ TEST_CASE("auto: with little work a constructive solver still gets enough for a 
     table.add(std::make_unique<Part>(name, Traits{Trait::constructive}, std::vector<OpId>()));
   table.add(std::make_unique<Slow>());
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 2'000;
   const driver::Answer answer =
-      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(2'000));
   CHECK(answer.outcome.found_by == "slow");
 }
 
@@ -159,10 +148,8 @@ TEST_CASE("auto: the bounds run first, in the given order if the order is free")
     table.add(std::make_unique<Part>("endless", Traits{Trait::constructive}, std::vector<OpId>()));
     table.add(std::make_unique<Part>("bounds", Traits{Trait::proving}, kept, Order::given));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 10'000;
-    const driver::Answer answer =
-        driver::solve(table, {.graph = graph, .budget = Bytes(30), .order = order}, request);
+    const driver::Answer answer = driver::solve(
+        table, {.graph = graph, .budget = Bytes(30), .order = order}, by_work(10'000));
     CHECK(answer.outcome.found_by == "bounds");
   }
 }
@@ -209,9 +196,7 @@ std::vector<Granted> granted_lanes(std::int64_t work, Order order, bool reorders
                                    std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
   table.add(std::make_unique<Lane>(granted, reorders));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = work;
-  driver::solve(table, {.graph = graph, .budget = Bytes(21), .order = order}, request);
+  driver::solve(table, {.graph = graph, .budget = Bytes(21), .order = order}, by_work(work));
   return granted;
 }
 
@@ -243,11 +228,9 @@ TEST_CASE("auto: the dynamic program over chains runs on chains only") {
     solve::SolverTable table;
     table.add(std::make_unique<Part>("blocks", Traits{Trait::blocks}, once));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 10'000;
     for (const Order order : {Order::given, Order::free}) {
       const driver::Answer answer = driver::solve(
-          table, {.graph = graph, .budget = own_peak(graph), .order = order}, request);
+          table, {.graph = graph, .budget = own_peak(graph), .order = order}, by_work(10'000));
       CHECK((answer.outcome.found_by == "blocks") == (kind == "chain"));
     }
   }
@@ -259,9 +242,7 @@ TEST_CASE("auto: on a chain little work suffices near the smallest budget") {
   const Problem problem{.graph = graph,
                         .budget = resolve_budget(parse_budget("act:20%"), graph),
                         .order = Order::given};
-  driver::Request request;
-  request.limits.work = 200'000;
-  const driver::Answer answer = driver::solve(driver::all_solvers(), problem, request);
+  const driver::Answer answer = driver::solve(driver::all_solvers(), problem, by_work(200'000));
   REQUIRE(answer.outcome.plan.has_value());
   CHECK(answer.outcome.cost.duration.count() * 1000 < graph.total_time().count() * 1276);
 }
@@ -277,8 +258,7 @@ void check_layered(std::size_t ops, std::uint64_t graph_seed, std::int64_t perce
   for (const std::uint64_t seed : seeds) {
     if (kSanitized && seed != 1) continue;
     CAPTURE(seed);
-    driver::Request request;
-    request.limits.work = work;
+    driver::Request request = by_work(work);
     request.seed = seed;
     const driver::Answer answer = driver::solve(table, problem, request);
     REQUIRE(answer.outcome.plan.has_value());

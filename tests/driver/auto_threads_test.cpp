@@ -16,6 +16,7 @@
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/interface/forwarding.h"
 
+#include "support/by_work.h"
 #include "support/print.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"
@@ -54,8 +55,7 @@ TEST_CASE("auto: the same steps for any number of threads under a limit of work"
     const Graph graph = generate(kind, 300, 1);
     for (const Order order : {Order::free, Order::given}) {
       const Problem problem{.graph = graph, .budget = share(graph, 55), .order = order};
-      driver::Request request;
-      request.limits.work = sanitized(40'000, 300'000);
+      driver::Request request = by_work(sanitized(40'000, 300'000));
       const driver::Answer one = driver::solve(table, problem, request);
       CHECK(one.work >= *request.limits.work);
       for (const int threads : {4, 7}) {
@@ -160,8 +160,7 @@ TEST_CASE("auto: if every subsolver throws, their plans so far count") {
   const solve::SolverTable table = driver::all_solvers();
   for (const auto& solver : table.all())
     if (solver->name() != "auto") names.push_back(solver->name());
-  driver::Request request;
-  request.limits.work = 50'000;
+  driver::Request request = by_work(50'000);
   for (const Order order : {Order::given, Order::free})
     for (const bool late : {false, true}) {
       const Problem problem{.graph = graph, .budget = own_peak(graph), .order = order};

@@ -333,14 +333,14 @@ TEST_CASE("curve: substitutions are applied as by plan") {
     CAPTURE(allowed);
     request.terms.techniques = parse_techniques(allowed ? "default,substitute" : "default", false);
     const Tradeoff curve = driver::curve(table, graph, request);
-    const Problem problem = problem_on(graph, request.to, request.terms);
+    const Question question = question_on(graph, request.to, request.terms);
     const Outcome& found = curve.points.back().outcome;
     REQUIRE(found.plan);
-    CHECK(verify(problem, *found.plan).ok);
+    CHECK(verify(question, *found.plan).ok);
     CHECK((found.cost.duration < graph.total_time()) == allowed);
     driver::Request as_plan;
     as_plan.limits.work = 200'000;
-    CHECK(found.cost.duration <= driver::solve(table, problem, as_plan).outcome.cost.duration);
+    CHECK(found.cost.duration <= driver::solve(table, question, as_plan).outcome.cost.duration);
   }
 }
 

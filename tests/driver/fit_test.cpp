@@ -133,8 +133,8 @@ TEST_CASE("fit: with transforms less memory than without, the same for every num
   CHECK(with.point->budget < without.point->budget);
   const Plan& plan = *with.point->outcome.plan;
   CHECK(!plan.transforms.empty());
-  const Problem problem = problem_on(graph, with.point->budget, request.terms);
-  CHECK(verify(problem, plan).cost == with.point->outcome.cost);
+  const Question question = question_on(graph, with.point->budget, request.terms);
+  CHECK(verify(question, plan).cost == with.point->outcome.cost);
   CHECK(with.point->outcome.cost.duration <= request.time_limit);
   request.settings.threads = 1;
   CHECK(fit(table, graph, request).point->outcome.plan->steps == plan.steps);

@@ -151,7 +151,7 @@ TEST_CASE("techniques: a curve without some techniques holds for the original gr
     for (const TradeoffPoint& point : curve.points) {
       if (!point.outcome.plan) continue;
       const Verdict verdict =
-          verify(problem_on(graph, point.budget, request.terms), *point.outcome.plan);
+          verify(question_on(graph, point.budget, request.terms), *point.outcome.plan);
       CHECK(verdict.ok);
       CHECK(verdict.cost == point.outcome.cost);
       ++plans;

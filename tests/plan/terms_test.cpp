@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/plan/question.h"
 
 #include "support/sketch.h"
 
@@ -75,12 +76,12 @@ TEST_CASE("terms: messages say what is wrong and what would be right") {
             .starts_with("techniques \"recompute in_place\": \"recompute in_place\" is not known"));
 }
 
-TEST_CASE("terms: a problem is made from them") {
+TEST_CASE("terms: a question is asked in them") {
   const Graph graph = in_nanoseconds();
   const Terms terms = terms_of(
       {.order = Order::given, .link = "25GB/s", .techniques = "offload", .host_budget = "1KiB"},
       graph);
-  const Problem problem = problem_on(graph, Bytes(7), terms);
+  const Problem problem = question_on(graph, Bytes(7), terms).problem;
   CHECK(problem.budget == Bytes(7));
   CHECK(problem.order == Order::given);
   CHECK(problem.machine == terms.machine);

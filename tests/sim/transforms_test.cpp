@@ -110,18 +110,18 @@ TEST_CASE("transforms: faults of plans with transforms") {
 TEST_CASE("transforms: a problem that asks for transforms gets plans that begin with them") {
   Random random(3);
   const Case good = random_case(random);
-  Problem problem{.graph = good.graph, .budget = Bytes::max()};
-  problem.techniques = Techniques::all();
-  problem.machine = good.file.plan.machine;
-  CHECK(verify(problem, good.file.plan).ok);
-  problem.transforms = good.file.plan.transforms;
-  CHECK(verify(problem, good.file.plan).ok);
-  problem.transforms.pop_back();
-  CHECK(verify(problem, good.file.plan).ok);
-  std::get<Hoist>(problem.transforms[0]).joins.clear();
-  CHECK_FALSE(verify(problem, good.file.plan).ok);
+  Question question{{.graph = good.graph, .budget = Bytes::max()}};
+  question.problem.techniques = Techniques::all();
+  question.problem.machine = good.file.plan.machine;
+  CHECK(verify(question, good.file.plan).ok);
+  question.transforms = good.file.plan.transforms;
+  CHECK(verify(question, good.file.plan).ok);
+  question.transforms.pop_back();
+  CHECK(verify(question, good.file.plan).ok);
+  std::get<Hoist>(question.transforms[0]).joins.clear();
+  CHECK_FALSE(verify(question, good.file.plan).ok);
   // Own peak and base are those of the original: nothing here asks the made graph.
-  CHECK(own_peak(good.graph) == own_peak(problem.graph));
+  CHECK(own_peak(good.graph) == own_peak(question.problem.graph));
 }
 
 TEST_CASE("transforms: a simulation reports refused transforms at step 0") {

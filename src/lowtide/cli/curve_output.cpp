@@ -70,7 +70,7 @@ void CurveOutput::write_plans(const Tradeoff& curve, bool all) {
     const auto known = plans_.find(point.budget);
     if (!all && known != plans_.end() && known->second == point.outcome.cost) return;
     write_outcome(plan_path(paths_.folder, point.budget),
-                  problem_on(graph_, point.budget, curve.terms), curve.terms.full_link,
+                  question_on(graph_, point.budget, curve.terms), curve.terms.full_link,
                   point.outcome, found_by_);
     plans_[point.budget] = point.outcome.cost;
   };

@@ -27,17 +27,17 @@ std::string flag_of(const InputError& error) {
 Terms MachineFlags::terms(Order order, const Graph& graph, const std::string& graph_path,
                           std::vector<Transform> transforms) const {
   try {
-    Terms terms = terms_of(
-        {.order = order,
-         .device = device ? std::optional(io::device_of(*device)) : std::nullopt,
-         .link = link,
-         .techniques = techniques,
-         .derate = derate,
-         .host_budget = host_budget,
-         .transforms = std::move(transforms),
-         .part_costs = costs ? std::make_shared<const CostTable>(load_costs(*costs)) : nullptr},
-        graph);
-    require_plannable(problem_on(graph, Bytes::max(), terms));
+    Terms terms =
+        terms_of({.order = order,
+                  .device = device ? std::optional(io::device_of(*device)) : std::nullopt,
+                  .link = link,
+                  .techniques = techniques,
+                  .derate = derate,
+                  .host_budget = host_budget,
+                  .transforms = std::move(transforms),
+                  .costs = costs ? std::make_shared<const CostTable>(load_costs(*costs)) : nullptr},
+                 graph);
+    require_plannable(question_on(graph, Bytes::max(), terms).problem);
     return terms;
   } catch (const InputError& error) {
     if (!error.file().empty()) throw;

@@ -24,7 +24,7 @@ void require_writable(const std::string& path) {
   if (!path.empty()) io::require_writable_file(path);
 }
 
-void write_outcome(const std::string& path, const Problem& problem,
+void write_outcome(const std::string& path, const Question& question,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request) {
   FoundBy asked;
@@ -32,19 +32,9 @@ void write_outcome(const std::string& path, const Problem& problem,
   asked.seed = request.seed;
   asked.time_limit = request.limits.seconds;
   asked.work_limit = request.limits.work;
-  PlanFile file = plan_file(problem, outcome, std::move(asked));
-  claim_full_link(file, problem.graph, full_link);
+  PlanFile file = plan_file(question, outcome, std::move(asked));
+  claim_full_link(file, question.problem.graph, full_link);
   io::write_text_file(path, io::write_plan(file));
-}
-
-std::string search_progress_text(const Problem& problem, bool has_plan, const Cost& cost,
-                                 Ticks bound) {
-  const Ticks base = problem.graph.total_time();
-  const std::string bound_text = fmt::format("bound {:.2f} %", overhead_percent(bound, base));
-  if (!has_plan) return "no plan within the budget yet   " + bound_text;
-  return fmt::format("overhead {:.2f} %   {}   gap {:.2f} %   peak {}",
-                     overhead_percent(cost.duration, base), bound_text,
-                     gap_percent(cost.duration, bound), report::bytes_text(cost.peak));
 }
 
 namespace {

@@ -17,13 +17,9 @@ void require_writable(const std::string& path);
 inline constexpr const char* kWrittenMeanwhile = "written while the search was running";
 
 // Writes the plan file of an outcome; limits and seed are the request's. `full_link`: as of Terms.
-void write_outcome(const std::string& path, const Problem& problem,
+void write_outcome(const std::string& path, const Question& question,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request);
-
-// The text of the progress line during a search.
-std::string search_progress_text(const Problem& problem, bool has_plan, const Cost& cost,
-                                 Ticks bound);
 
 struct PlanSummary {
   const Graph& graph;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "lowtide/base/units.h"
@@ -12,9 +14,17 @@
 
 namespace lowtide {
 
-// The ns and the workspace of one call on a device: from the table, if there is one and it has the
-// call; else small_kernel_ns (roofline.h) and no workspace. Throws InputError (place: `label`) for
-// a kind whose operations cannot be counted (operations.h).
+// What the prices of slices of ops come from, where transforms are looked for.
+struct Prices {
+  std::optional<Device> device;            // absent: an A100
+  std::shared_ptr<const CostTable> table;  // counts before the device; absent: none
+
+  const Device& device_or_default() const;
+};
+
+// ns and workspace of one call on a device: what the table says, if there is one and it knows the
+// call; else small_kernel_ns (roofline.h) and no workspace. InputError (place: `label`) for a kind
+// whose operations cannot be counted (operations.h).
 CallCost price(const Device& device, const CostTable* table, const Call& call,
                const std::string& label);
 

@@ -201,14 +201,15 @@ void FitRun::push() {
   }
 }
 
-// For a solver that minimises memory itself.
-Fit ask_once(const solve::SolverTable& solvers, const Problem& problem, const FitRequest& request) {
+// Of a solver that minimises memory itself.
+Fit ask_once(const solve::SolverTable& solvers, const Question& question,
+             const FitRequest& request) {
   const SweepSettings& how = request.settings;
   Fit fit;
   fit.terms = request.terms;
-  fit.own_peak = own_peak(problem.graph);
+  fit.own_peak = own_peak(question.problem.graph);
   fit.time_limit = request.time_limit;
-  fit.floor = solve::always_live(problem);
+  fit.floor = solve::always_live(question.problem);
   const auto point = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
     Outcome outcome;
     outcome.status = Status::feasible;
@@ -234,7 +235,7 @@ Fit ask_once(const solve::SolverTable& solvers, const Problem& problem, const Fi
     fit.point = point(*now.plan, now.cost, now.solver);
     request.watcher({fit.floor, now.cost.peak, [&] { return fit; }});
   };
-  Answer answer = solve(solvers, problem, asked);
+  Answer answer = solve(solvers, question, asked);
   Outcome& outcome = answer.outcome;
   fit.floor = std::max(fit.floor, outcome.bound.peak);
   fit.point.reset();
@@ -251,12 +252,12 @@ Fit ask_once(const solve::SolverTable& solvers, const Problem& problem, const Fi
 }  // namespace
 
 Fit fit(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request) {
-  Problem problem = problem_on(graph, Bytes::max(), request.terms);
-  problem.objective = Objective::least_memory;
-  problem.time_limit = request.time_limit;
+  Question question = question_on(graph, Bytes::max(), request.terms);
+  question.problem.objective = Objective::least_memory;
+  question.problem.time_limit = request.time_limit;
   const solve::Solver* solver = solvers.find(request.settings.solver);
-  if (solver != nullptr && support_of(*solver, problem).yes)
-    return ask_once(solvers, problem, request);
+  if (solver != nullptr && support_of(*solver, question.problem).yes)
+    return ask_once(solvers, question, request);
   return FitRun(solvers, graph, request).run();
 }
 

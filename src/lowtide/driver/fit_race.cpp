@@ -25,14 +25,15 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/base/error.h"
 #include "lowtide/driver/auto/recipes.h"
 #include "lowtide/driver/least_solve.h"
+#include "lowtide/driver/split_orders.h"
 #include "lowtide/driver/tournament.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::driver {
 
@@ -98,6 +99,7 @@ class Race final : public Contest {
     const Cost& cost = descents_[one.number].own.smallest(limit_)->cost;
     return {cost.peak, cost.duration};
   }
+  bool begin(Contender& contender);
   Transforms substituted(const Transforms& given, rewrite::Taken taken);
   std::vector<Transforms> ideas_on(const std::vector<Transforms>& begun, Bytes budget);
   SweepTask next_turn(const Contender& one, Descent& descent, bool leap) const;
@@ -116,36 +118,33 @@ class Race final : public Contest {
 };
 
 bool Race::enter(Contender& one) {
-  if (over()) return false;
-  try {
-    const Problem problem = sweep_.problem(Bytes::max());
-    const auto applied = apply_cached(problem, one.transforms);
-    const TransformedGraph& made = applied->now;
-    one.ops = static_cast<double>(made.graph.op_count());
-    sweep_.limits().spend_all(static_cast<std::int64_t>(made.graph.op_count()));
-    Descent descent;
-    for (const Frontier::Entry& entry : sweep_.known().entries())
-      if (entry.plan->transforms == one.transforms) descent.own.add(entry);
-    Plan own = on_original(made, one.transforms,
-                           plan_from_events(made.graph, own_events(made.graph), problem.machine));
-    if (const Verdict verdict = verify(problem, own); verdict.ok)
-      descent.own.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
-    if (descent.peak(limit_) == Bytes::max()) return false;
-    descents_.push_back(std::move(descent));
-    return true;
-  } catch (const InputError&) {  // the list is refused
-  } catch (const OverflowError&) {
-  }
-  return false;
+  return !over() && if_legal([&] { return begin(one); }).value_or(false);
+}
+
+// False where no plan that it begins with keeps the time limit.
+bool Race::begin(Contender& one) {
+  const Question question = sweep_.question(Bytes::max());
+  const auto applied = apply_cached(question, one.transforms);
+  const auto ops = static_cast<std::int64_t>(applied->now.graph.op_count());
+  one.ops = static_cast<double>(ops);
+  sweep_.limits().spend_all(ops);
+  Descent descent;
+  for (const Frontier::Entry& entry : sweep_.known().entries())
+    if (entry.plan->transforms == one.transforms) descent.own.add(entry);
+  Plan own = own_order_plan(*applied, question.problem.machine);
+  if (const Verdict verdict = verify(question, own); verdict.ok)
+    descent.own.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+  if (descent.peak(limit_) == Bytes::max()) return false;
+  descents_.push_back(std::move(descent));
+  return true;
 }
 
 // The lighter set is made once for each substitution, which takes seconds for long lists on large
 // graphs. Then only the sets that the sweep has found anyway are tried.
 Transforms Race::substituted(const Transforms& given, rewrite::Taken taken) {
-  if (sweep_.faster().size() * sweep_.problem(Bytes::max()).graph.op_count() > kMostRemade)
-    return given;
+  if (sweep_.faster().size() * sweep_.graph().op_count() > kMostRemade) return given;
   Limits part(sweep_.limits().remaining(kSubstitutesShare));
-  auto made = with_substitutes(sweep_.problem(Bytes::max()), part, given, taken)->transforms;
+  auto made = with_substitutes(sweep_.question(Bytes::max()), part, given, taken)->transforms;
   sweep_.limits().spend_all(part.work());
   return made;
 }
@@ -153,8 +152,7 @@ Transforms Race::substituted(const Transforms& given, rewrite::Taken taken) {
 // The lists that differ most come first, since there may be work for a few only.
 std::vector<Transforms> Race::first() {
   using rewrite::Taken;
-  const Problem problem = sweep_.problem(Bytes::max());
-  const Transforms hoisted = with_hoist(problem),
+  const Transforms hoisted = with_hoist(sweep_.question(Bytes::max())),
                    lighter = substituted(hoisted, Taken::faster_and_lighter);
   // Of the splits that are known from the start, some spread over all, the smallest peak first.
   std::vector<Transforms> splits, ideas;
@@ -177,9 +175,9 @@ std::vector<Transforms> Race::first() {
 }
 
 std::vector<Transforms> Race::ideas_on(const std::vector<Transforms>& begun, Bytes budget) {
-  const Problem problem = sweep_.problem(budget);
+  const Question question = sweep_.question(budget);
   Limits part(sweep_.limits().remaining(kIdeasShare));
-  TransformIdeas ideas(problem, part);
+  TransformIdeas ideas(question, part);
   std::vector<Transforms> found;
   for (Idea& idea : ideas.best(begun, limit_)) found.push_back(std::move(idea.transforms));
   sweep_.limits().spend_all(part.work());
@@ -188,7 +186,7 @@ std::vector<Transforms> Race::ideas_on(const std::vector<Transforms>& begun, Byt
 
 std::vector<Transforms> Race::near(const Contender& best) {
   std::vector<Transforms> lists{substituted(best.transforms, rewrite::Taken::faster)};
-  std::ranges::move(with_other_parts(sweep_.problem(Bytes::max()), best.transforms),
+  std::ranges::move(with_other_parts(sweep_.question(Bytes::max()), best.transforms),
                     std::back_inserter(lists));
   std::ranges::move(ideas_on({best.transforms}, rank(best).first), std::back_inserter(lists));
   return lists;
@@ -207,7 +205,8 @@ SweepTask Race::next_turn(const Contender& one, Descent& descent, bool leap) con
   if (!leap && descent.begun) {
     task.solver = sweep_.improving();
     task.options = search_options(
-        descent.turns, {.brief = true, .link = sweep_.problem(descent.asked).machine.has_value()});
+        descent.turns,
+        {.brief = true, .link = sweep_.question(descent.asked).problem.machine.has_value()});
   }
   ++descent.turns;
   return task;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/problem.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::driver {
 
@@ -16,9 +16,9 @@ class Gate {
 
   // Throws InternalError unless status, plan, cost and bound agree with one another.
   void check_claims(const Outcome& outcome) const;
-  // The same, and the plan must verify for the problem, at the cost in the outcome.
-  void verify(const Problem& problem, const Outcome& outcome);
-  // The number of verified plans.
+  // The same, and the plan must verify for the question, at the cost that the outcome says.
+  void verify(const Question& question, const Outcome& outcome);
+  // How many plans were verified.
   int verifications() const { return verifications_; }
 
  private:

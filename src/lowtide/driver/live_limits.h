@@ -8,19 +8,21 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lowtide/driver/reduction.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::driver {
 
 class LiveLimitReduction final : public Reduction {
  public:
-  // Throws InputError as check_live_limits does, or if the bytes of the reduced graph add up to
-  // 2^63 or more.
-  explicit LiveLimitReduction(const Problem& original);
+  // InputError as check_live_limits has it, or if the bytes of the reduced graph add up to 2^63 or
+  // more.
+  LiveLimitReduction(const Problem& original, std::span<const LiveLimit> limits);
 
-  // The same problem without limits, on the graph with more workspace.
+  // The same problem on the graph with more workspace.
   const Problem& problem() const override { return problem_; }
   // The watcher also records the costs of plans on the original graph for `bring_back`, so there is
   // one even if `watcher` is empty.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lowtide/driver/reduction.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::driver {
 
@@ -30,9 +31,9 @@ class ReductionStack {
   std::vector<std::unique_ptr<Reduction>> stack_;
 };
 
-// All reductions that the problem needs: apply its transforms, remove techniques that are not
-// allowed, convert limits of single ops to workspaces. Throws as the constructors of the reductions
-// do.
-ReductionStack reductions_for(const Problem& original);
+// All reductions that the question needs: its transforms are applied, then its graph loses what its
+// techniques do not allow, then the limits of single ops become workspaces. Throws as the
+// constructors of the reductions do. The question must outlive the stack.
+ReductionStack reductions_for(const Question& question);
 
 }  // namespace lowtide::driver

@@ -23,7 +23,8 @@ namespace {
 
 double ceil_div(std::size_t tasks, int threads) {
   const auto width = static_cast<std::size_t>(threads);
-  return static_cast<double>((tasks + width - 1) / width);
+  const std::size_t rounds = (tasks + width - 1) / width;
+  return static_cast<double>(rounds);
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
              SweepSettings settings)
     : solvers_(solvers),
       original_graph_(graph),
-      allowed_(problem_on(graph, Bytes::max(), terms)),
+      allowed_(question_on(graph, Bytes::max(), terms).problem),
       graph_(allowed_.problem().graph),
       terms_(terms),
       settings_(std::move(settings)),
@@ -53,13 +54,14 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   settings_.threads = std::max(1, settings_.threads);
   const solve::Solver* asked = solvers.find(settings_.solver);
   const bool portfolio = asked != nullptr && asked->traits().has(solve::Trait::portfolio);
-  open_ = looks_for_transforms(solvers, settings_.solver, problem(Bytes::max()));
-  require_plannable(problem(Bytes::max()));
+  const Question unlimited = question(Bytes::max());
+  const Problem& problem = unlimited.problem;
+  open_ = looks_for_transforms(solvers, settings_.solver, unlimited);
+  require_plannable(problem);
   Plan own = plan_from_events(graph_, own_events(graph_), terms_.machine);
-  const Verdict verdict = verify(problem(Bytes::max()), own);
+  const Verdict verdict = verify(unlimited, own);
   check(verdict.ok, "the plan of the graph's own order holds");
-  known_.raise_floor(open_ ? always_live(problem(Bytes::max()))
-                           : solve::peak_floor(problem(Bytes::max())));
+  known_.raise_floor(open_ ? always_live(problem) : solve::peak_floor(problem));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
   if (open_) begin_from_substitutes();
   // If substitutions are looked for: they may make a faster graph.
@@ -68,8 +70,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   if (!portfolio) return;
   const auto first = [&](solve::Trait trait) -> const solve::Solver* {
     for (const solve::Solver* part : solvers.with(trait))
-      if (!part->traits().has(solve::Trait::external) &&
-          support_of(*part, problem(Bytes::max())).yes)
+      if (!part->traits().has(solve::Trait::external) && support_of(*part, problem).yes)
         return part;
     return nullptr;
   };
@@ -80,22 +81,20 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   if (!open_) proving_ = proving->name();
 }
 
-Problem Sweep::problem(Bytes budget) const {
-  Problem asked = problem_on(graph_, budget, terms_);
+Question Sweep::question(Bytes budget) const {
+  Question asked = question_on(graph_, budget, terms_);
   asked.transform_cache = transform_cache_;
   return asked;
 }
 
 void Sweep::begin_from_substitutes() {
-  const Problem asked = problem(Bytes::max());
+  const Question asked = question(Bytes::max());
   Limits part(limits_.remaining());
   const auto made = with_substitutes(asked, part, {}, rewrite::Taken::faster);
   limits_.spend(part.work());
   if (made->transforms.empty()) return;
   faster_ = made->transforms;
-  Plan plan =
-      on_original(made->now, faster_,
-                  plan_from_events(made->now.graph, own_events(made->now.graph), terms_.machine));
+  Plan plan = own_order_plan(*made, terms_.machine);
   const Verdict verdict = verify(asked, plan);
   if (!verdict.ok) return;  // the plan exceeds the host budget
   fastest_ = std::min(fastest_, made->now.graph.total_time());
@@ -108,9 +107,9 @@ void Sweep::begin_from_splits() {
     return reason() != StopReason::finished ||
            (settings_.limits.seconds && seconds() > kShare * *settings_.limits.seconds);
   };
-  for (Plan& plan : split_orders(problem(Bytes::max()), stops)) {
-    const Verdict verdict = verify(problem(Bytes::max()), plan);
-    if (!verdict.ok) continue;  // the plan exceeds the host budget
+  for (Plan& plan : split_orders(question(Bytes::max()), stops)) {
+    const Verdict verdict = verify(question(Bytes::max()), plan);
+    if (!verdict.ok) continue;  // more on the host than may lie there
     known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
   }
 }
@@ -226,12 +225,14 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
   // On large graphs even a solve without time takes long to begin.
   if (reason() != StopReason::finished) return;
   job.ran = true;
-  Problem asked = problem(job.task.budget);
+  Question asked = question(job.task.budget);
   if (job.task.transforms) {
     asked.transforms = *job.task.transforms;
-    // An explicit empty list: no transforms are looked for either.
-    if (asked.transforms.empty())
-      asked.techniques.split = asked.techniques.hoist = asked.techniques.substitute = false;
+    // Said to be none, none is looked for either.
+    if (asked.transforms.empty()) {
+      Techniques& techniques = asked.problem.techniques;
+      techniques.split = techniques.hoist = techniques.substitute = false;
+    }
   }
   Frontier found;  // plans found on the way
   for (const auto& plan : job.starts) job.request.starts.push_back(*plan);
@@ -266,7 +267,7 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
     // Plans over the budget are plans for larger budgets, and start plans for this one.
     for (std::optional<Plan>* beyond : {&job.answer.repair_start, &job.answer.smallest}) {
       if (!*beyond) continue;
-      const Verdict verdict = verify(problem(Bytes::max()), **beyond);
+      const Verdict verdict = verify(question(Bytes::max()), **beyond);
       if (verdict.ok && known_.improves(verdict.cost))
         job.found.push_back(
             {verdict.cost, std::make_shared<const Plan>(std::move(**beyond)), job.request.solver});
@@ -365,7 +366,8 @@ void Sweep::verify_on_original(const Frontier::Entry& entry) const {
   const bool is_allowed_graph = &graph_ == &original_graph_;
   if ((entry.plan->transforms.empty() && is_allowed_graph) || verified_.contains(entry.plan))
     return;
-  const Verdict verdict = verify(problem_on(original_graph_, entry.cost.peak, terms_), *entry.plan);
+  const Verdict verdict =
+      verify(question_on(original_graph_, entry.cost.peak, terms_), *entry.plan);
   if (!verdict.ok || verdict.cost != entry.cost)
     throw InternalError("solver " + entry.found_by + ": its plan does not verify" +
                         (verdict.ok ? "" : ": " + verdict.violation->reason));

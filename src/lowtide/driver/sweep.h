@@ -64,9 +64,10 @@ class Sweep {
   // Whether there is a time limit. Only then may the number of threads change the result.
   bool by_clock() const { return settings_.limits.seconds.has_value(); }
 
-  Problem problem(Bytes budget) const;
-  // Whether transforms are looked for. Then the known plans include unplanned steps of split
-  // graphs.
+  const Graph& graph() const { return graph_; }
+  Question question(Bytes budget) const;
+  // Whether transforms are looked for. Then the known plans begin with what splits give for
+  // nothing.
   bool open() const { return open_; }
   // The substitutions that make the fastest known graph, if any.
   const std::vector<Transform>& faster() const { return faster_; }

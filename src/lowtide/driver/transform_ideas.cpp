@@ -15,9 +15,9 @@
 #include <set>
 #include <utility>
 
-#include "lowtide/base/error.h"
 #include "lowtide/rewrite/priced_region.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::driver {
 
@@ -32,32 +32,36 @@ std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
 
 }  // namespace
 
-Transforms with_hoist(const Problem& problem) {
-  if (!problem.techniques.hoist) return {};
-  return cache_applied(problem, rewrite::hoisted(problem.graph, device_for(problem),
-                                                 problem.part_costs.get()))
+Transforms with_hoist(const Question& question) {
+  if (!question.problem.techniques.hoist) return {};
+  const Prices& prices = question.prices;
+  return cache_applied(question, rewrite::hoisted(question.problem.graph,
+                                                  prices.device_or_default(), prices.table.get()))
       ->transforms;
 }
 
-std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& limits,
+std::shared_ptr<const Applied> with_substitutes(const Question& question, Limits& limits,
                                                 const Transforms& given, rewrite::Taken taken) {
-  const auto from = apply_cached(problem, given);
+  const Problem& problem = question.problem;
+  const Prices& prices = question.prices;
+  auto from = apply_cached(question, given);
   if (!problem.techniques.substitute || limits.stopped()) return from;
   const double until = limits.used() + kSubstitutesShare;
   const auto stops = [&] {  // one more match, or one more graph
     limits.spend(1 + count(problem.graph.op_count()) / 2);
     return limits.stopped() || limits.used() > until;
   };
-  return cache_applied(problem, rewrite::substituted(problem.graph, *from, device_for(problem),
-                                                     problem.part_costs.get(), taken, stops));
+  return cache_applied(question,
+                       rewrite::substituted(problem.graph, *from, prices.device_or_default(),
+                                            prices.table.get(), taken, stops));
 }
 
-std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms) {
+std::vector<Transforms> with_other_parts(const Question& question, const Transforms& transforms) {
   std::vector<Transforms> found;
   if (transforms.empty()) return found;
   const auto* last = std::get_if<Split>(&transforms.back());
   if (last == nullptr) return found;
-  const Base base(problem, {transforms.begin(), transforms.end() - 1});
+  const Base base(question, {transforms.begin(), transforms.end() - 1});
   const Graph& graph = base.now().graph;
   rewrite::Candidate region;
   for (const OpId op : graph.order())
@@ -106,7 +110,7 @@ Ticks TransformIdeas::estimated(Ticks time, Ticks again) const {
 }
 
 std::shared_ptr<const Base> TransformIdeas::base_of(const Transforms& transforms) {
-  auto base = std::make_shared<const Base>(problem_, transforms);
+  auto base = std::make_shared<const Base>(question_, transforms);
   limits_.spend(count(base->now().graph.op_count()));
   return base;
 }
@@ -226,14 +230,10 @@ bool TransformIdeas::complete(Idea& idea) {
   if (!priced) return false;
   idea.transforms = base.transforms();
   idea.transforms.emplace_back(priced->split(base.now()));
-  try {
-    idea.least = apply_cached(problem_, idea.transforms)->now.graph.total_time();
-    return true;
-  } catch (const InputError&) {
-    return false;
-  } catch (const OverflowError&) {
-    return false;
-  }
+  const auto applied = if_legal([&] { return apply_cached(question_, idea.transforms); });
+  if (!applied) return false;
+  idea.least = (*applied)->now.graph.total_time();
+  return true;
 }
 
 }  // namespace lowtide::driver

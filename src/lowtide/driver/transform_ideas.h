@@ -10,7 +10,6 @@
 
 #include "lowtide/base/limits.h"
 #include "lowtide/device/part_price.h"
-#include "lowtide/plan/problem.h"
 #include "lowtide/plan/transformed_problem.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/rewrite/substitutions.h"
@@ -22,15 +21,15 @@ namespace lowtide::driver {
 
 using Transforms = std::vector<Transform>;
 
-using rewrite::device_for;
 using rewrite::kMostMadeOps;
 using solve::always_live;
 
 // Transforms with their transformed graph, in which regions are searched.
 struct Base {
-  Base(const Problem& problem, const Transforms& given)
-      : applied(apply_cached(problem, given)),
-        pricer(applied->now.graph, device_for(problem), problem.part_costs.get()) {}
+  Base(const Question& question, const Transforms& given)
+      : applied(apply_cached(question, given)),
+        pricer(applied->now.graph, question.prices.device_or_default(),
+               question.prices.table.get()) {}
 
   const Transforms& transforms() const { return applied->transforms; }
   const TransformedGraph& now() const { return applied->now; }
@@ -39,14 +38,14 @@ struct Base {
   const PartPricer pricer;
 };
 
-// The hoist of the backward; nullopt if it is not allowed or not possible.
-Transforms with_hoist(const Problem& problem);
-// These bases, and substitutions after them if they are allowed. Takes a small share of the limits.
-std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& limits,
+// The hoist of the backward, or nothing where it is not allowed or not possible.
+Transforms with_hoist(const Question& question);
+// These and substitutions behind them, where they are allowed. Takes a small part of the limits.
+std::shared_ptr<const Applied> with_substitutes(const Question& question, Limits& limits,
                                                 const Transforms& given, rewrite::Taken taken);
-// The same list with another number of parts in its last split: half and twice as many, one less
-// and one more; only legal ones.
-std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms);
+// The same but for the last, a split: into half and twice as many parts, one less and one more;
+// those that are legal.
+std::vector<Transforms> with_other_parts(const Question& question, const Transforms& transforms);
 
 struct Idea {
   using Kind = std::tuple<bool, rewrite::Candidate::Kind, bool>;  // fits; kind of region; with sums
@@ -73,8 +72,9 @@ struct Idea {
 
 class TransformIdeas {
  public:
-  // Both must outlive this object.
-  TransformIdeas(const Problem& problem, Limits& limits) : problem_(problem), limits_(limits) {}
+  // Both must outlive it.
+  TransformIdeas(const Question& question, Limits& limits)
+      : question_(question), problem_(question.problem), limits_(limits) {}
 
   // Calibrates the estimates by the plan of the original graph: the ratio of overhead to estimate
   // is similar for similar graphs.
@@ -100,7 +100,8 @@ class TransformIdeas {
   void best_parts(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
                   std::vector<Idea>& found, Lowest& lowest);
 
-  const Problem& problem_;
+  const Question& question_;
+  const Problem& problem_;  // the question's
   Limits& limits_;
   Ticks to_beat_;
   double factor_ = 1;

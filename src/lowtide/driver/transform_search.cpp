@@ -52,8 +52,12 @@ constexpr double kLeastGain = 0.0005;
 
 class TransformSearch {
  public:
-  TransformSearch(const Problem& problem, const Request& request, const SolveSaid& solve)
-      : problem_(problem), request_(request), solve_(solve), limits_(request.limits) {}
+  TransformSearch(const Question& question, const Request& request, const SolveTrial& solve)
+      : question_(question),
+        problem_(question.problem),
+        request_(request),
+        solve_(solve),
+        limits_(request.limits) {}
 
   // An error in the search for transforms ends that search, and not the solve.
   Answer run() {
@@ -86,7 +90,7 @@ class TransformSearch {
     ideas_.calibrate(duration());
     // Most gains come from regions of the hoisted graph, so these are tried first.
     std::vector<Transforms> begun;
-    if (const Transforms hoisted = with_hoist(problem_); !hoisted.empty()) {
+    if (const Transforms hoisted = with_hoist(question_); !hoisted.empty()) {
       begun.push_back(substituted(hoisted, Taken::faster_and_lighter));
       if (begun.front() != hoisted) begun.push_back(hoisted);
     }
@@ -172,8 +176,8 @@ class TransformSearch {
   }
 
   void run_with(const Transforms& transforms, double share) {
-    Problem problem = problem_;
-    problem.transforms = transforms;
+    Question question = question_;
+    question.transforms = transforms;
     Request request = request_;
     request.limits = limits_.remaining(share);
     request.starts.clear();
@@ -196,7 +200,7 @@ class TransformSearch {
           throw;
         }
       };
-    Answer answer = solve_(problem, request);
+    Answer answer = solve_(question, request);
     limits_.spend(answer.work);
     take(std::move(answer), transforms, seconds);
   }
@@ -237,6 +241,8 @@ class TransformSearch {
   // may end this search; regions that are not found by then are not tried.
   bool is_anything_proposed() {
     const Graph& graph = problem_.graph;
+    const Device& device = question_.prices.device_or_default();
+    const CostTable* costs = question_.prices.table.get();
     const auto stops = [&] {
       const bool over = limits_.over();
       is_cut_ = is_cut_ || over;
@@ -245,11 +251,11 @@ class TransformSearch {
     if (problem_.techniques.split && !rewrite::propose(graph, stops).empty()) return true;
     if (problem_.techniques.substitute && !stops()) {
       const TransformedGraph now = apply_transforms(graph, {});
-      const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
+      const PartPricer pricer(now.graph, device, costs);
       if (!rewrite::substitutions(now, pricer, stops).empty()) return true;
     }
     if (!problem_.techniques.hoist || stops()) return false;
-    const Applied base = rewrite::hoisted(graph, device_for(problem_), problem_.part_costs.get());
+    const Applied base = rewrite::hoisted(graph, device, costs);
     if (base.transforms.empty() || stops()) return false;
     if (problem_.techniques.split && !rewrite::propose(base.now.graph, stops).empty()) return true;
     return rewrite::profile_of(base.now.graph).peak() < rewrite::profile_of(graph).peak();
@@ -257,7 +263,7 @@ class TransformSearch {
 
   // A plan can be as short as the sum of the ops of its graph.
   Transforms substituted(const Transforms& given, rewrite::Taken taken) {
-    const auto made = with_substitutes(problem_, limits_, given, taken);
+    const auto made = with_substitutes(question_, limits_, given, taken);
     least_ = std::min(least_, made->now.graph.total_time());
     return made->transforms;
   }
@@ -315,11 +321,12 @@ class TransformSearch {
     return std::move(best_);
   }
 
-  const Problem& problem_;
+  const Question& question_;
+  const Problem& problem_;  // the question's
   const Request& request_;
-  const SolveSaid& solve_;
+  const SolveTrial& solve_;
   Limits limits_;
-  TransformIdeas ideas_{problem_, limits_};
+  TransformIdeas ideas_{question_, limits_};
   bool begun_ = false, limits_stopped_ = false;
   std::atomic<bool> watcher_threw_ = false;
   bool is_cut_ = false;  // fewer candidates were tried than with larger limits
@@ -335,18 +342,20 @@ class TransformSearch {
 
 }  // namespace
 
-bool may_transform(const Problem& problem) {
-  return problem.transforms.empty() && problem.live_limits.empty() &&
-         problem.objective == Objective::least_time &&
-         (problem.techniques.split || problem.techniques.hoist || problem.techniques.substitute);
+bool may_transform(const Question& question) {
+  const Techniques& techniques = question.problem.techniques;
+  return question.transforms.empty() && question.live_limits.empty() &&
+         question.problem.objective == Objective::least_time &&
+         (techniques.split || techniques.hoist || techniques.substitute);
 }
 
-Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve) {
-  Problem searched = problem;
-  // A link that no plan may use is worth nothing.
-  if (!problem.techniques.offload) searched.machine.reset();
+Answer search_transforms(const Question& question, const Request& request,
+                         const SolveTrial& solve) {
+  Question searched = question;
+  // A link that no plan may use wins nothing.
+  if (!question.problem.techniques.offload) searched.problem.machine.reset();
   if (!searched.transform_cache)
-    searched.transform_cache = std::make_shared<TransformCache>(searched.graph);
+    searched.transform_cache = std::make_shared<TransformCache>(searched.problem.graph);
   return TransformSearch(searched, request, solve).run();
 }
 

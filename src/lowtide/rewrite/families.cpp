@@ -47,6 +47,7 @@ std::vector<Family> families(const Graph& graph, const std::function<bool()>& st
       if (!dimensions::find_axis(graph, family.seed)) continue;
       family.reach = dimensions::follow(graph, std::span(&family.seed, 1));
       std::vector<bool> carries;
+      carries.reserve(family.reach.carries.size());
       for (const auto& carry : family.reach.carries) carries.push_back(carry.has_value());
       const auto count = std::ranges::count(carries, true);
       if (count > 1 && seen.insert(std::move(carries)).second) found.push_back(std::move(family));

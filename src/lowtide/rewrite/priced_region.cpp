@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::rewrite {
 
@@ -29,14 +30,11 @@ AskedRegion asked(const Candidate& candidate, std::int64_t parts) {
 
 std::optional<PricedRegion> PricedRegion::make(const Graph& graph, const Candidate& candidate,
                                                std::int64_t parts, const PartPricer& pricer) {
-  try {
+  return if_legal([&] {
     PricedRegion made(graph, candidate, parts, pricer);
     made.check_sums();
     return made;
-  } catch (const InputError&) {
-  } catch (const OverflowError&) {
-  }
-  return std::nullopt;
+  });
 }
 
 PricedRegion::PricedRegion(const Graph& graph, const Candidate& candidate, std::int64_t parts,
@@ -119,8 +117,7 @@ PartPricer::Cost PricedRegion::before_cost(OpId op) const {
 PartPricer::Cost PricedRegion::join_cost(TensorId tensor) const {
   // A sum of two number types is computed in pieces, for which a kernel makes copies in single
   // precision.
-  constexpr std::int64_t kPiece = 1 << 14,
-                         kCopies = 2 * 4;  // elements; bytes of both copies of one
+  constexpr std::int64_t kPiece = 1 << 14, kCopies = 8;  // elements; bytes of both copies of one
   const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
   PartPricer::Cost cost = pricer_.copy(times(part_bytes(tensor).count(), adds ? 3 : 2));
   if (widens(graph_, region_, tensor))

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lowtide/base/error.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/if_legal.h"
 #include "lowtide/transforms/substitution.h"
 
 namespace lowtide::rewrite {
@@ -63,11 +63,8 @@ std::vector<Proposed> substitutions(const TransformedGraph& now, const PartPrice
     for (const Rule* rule : of_kind->second)
       for (const std::vector<OpId>& ops : rule->matches(now.graph, anchor)) {
         if (stops && stops()) return found;
-        try {
-          found.push_back(proposed(*rule, ops, now, labels, pricer));
-        } catch (const InputError&) {  // the rule does not apply, or the op has no price
-        } catch (const OverflowError&) {
-        }
+        if (auto one = if_legal([&] { return proposed(*rule, ops, now, labels, pricer); }))
+          found.push_back(std::move(*one));
       }
   }
   return found;
@@ -88,6 +85,7 @@ void put_together(const Graph& graph, std::vector<Proposed> chosen, Applied& mad
   });
   if (chosen.empty() || (stops && stops())) return;
   std::vector<Substitute> more;
+  more.reserve(chosen.size());
   for (Proposed& one : chosen) more.push_back(std::move(one.substitute));
   made = apply_those_that_hold(graph, made, std::move(more), stops);
 }

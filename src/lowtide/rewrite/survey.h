@@ -8,7 +8,6 @@
 #include "lowtide/device/cost_table.h"
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/problem.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/transforms/apply.h"
 
@@ -16,9 +15,6 @@ namespace lowtide::rewrite {
 
 // A transform that makes more ops than this is not considered.
 inline constexpr std::int64_t kMostMadeOps = 50'000;
-
-// The device and the table that price parts.
-const Device& device_for(const Problem& problem);
 
 struct Surveyed {
   Candidate region;  // in the survey's graph

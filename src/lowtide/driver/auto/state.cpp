@@ -23,6 +23,10 @@ constexpr double kProofShare = 0.4;
 constexpr std::int64_t kBriefWork = 200;
 constexpr double kLookShare = 0.2;  // share of the time left in which an engine must be found
 
+bool contains(const std::vector<const solve::Solver*>& solvers, const solve::Solver* solver) {
+  return std::ranges::find(solvers, solver) != solvers.end();
+}
+
 Problem in_given_order(Problem problem) {
   problem.order = Order::given;
   return problem;
@@ -39,6 +43,11 @@ AutoState::AutoState(const Problem& problem, solve::Context& context, const Auto
       ops_(static_cast<std::int64_t>(problem.graph.op_count())),
       recipe_choice_(settings.recipe_weights),
       order_choice_(settings.order_weights) {
+  if (context.solvers() != nullptr)
+    for (const auto& solver : context.solvers()->all()) {
+      if (support_of(*solver, problem_).yes) takers_.push_back(solver.get());
+      if (support_of(*solver, given_).yes) given_takers_.push_back(solver.get());
+    }
   epoch_.slice = unlimited() ? 200 + 20 * static_cast<std::int64_t>(problem.graph.link_count())
                              : 20'000 + 4 * ops_;
 }
@@ -74,12 +83,12 @@ LaneTerms AutoState::lane_terms() const {
   return terms;
 }
 
-bool AutoState::left_out(const solve::Solver* solver) const {
-  return std::ranges::find(left_out_, solver) != left_out_.end();
-}
+bool AutoState::left_out(const solve::Solver* solver) const { return contains(left_out_, solver); }
 
-bool AutoState::takes(const solve::Solver& solver) const {
-  return support_of(solver, problem_).yes;
+bool AutoState::takes(const solve::Solver& solver) const { return contains(takers_, &solver); }
+
+bool AutoState::takes_given(const solve::Solver& solver) const {
+  return contains(given_takers_, &solver);
 }
 
 std::vector<const solve::Solver*> AutoState::solvers(Trait trait) const {
@@ -87,7 +96,7 @@ std::vector<const solve::Solver*> AutoState::solvers(Trait trait) const {
   std::vector<const solve::Solver*> found = context_.solvers()->with(trait);
   std::erase_if(found, [&](const solve::Solver* solver) {
     return solver->traits().has(Trait::external) || left_out(solver) ||
-           (!takes(*solver) && !support_of(*solver, given_).yes);
+           (!takes(*solver) && !takes_given(*solver));
   });
   return found;
 }
@@ -139,7 +148,7 @@ Task AutoState::task(const solve::Solver* solver, std::int64_t work, double shar
 Task AutoState::task_in_given_order(const solve::Solver* solver, std::int64_t work,
                                     double share) const {
   Task made = task(solver, work, share);
-  made.in_given_order = problem_.order == Order::free && support_of(*solver, given_).yes;
+  made.in_given_order = problem_.order == Order::free && takes_given(*solver);
   return made;
 }
 

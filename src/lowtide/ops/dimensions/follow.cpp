@@ -133,13 +133,14 @@ class Follower : private Following {
   void refuse(OpId id, const Rule& rule, const Seen& seen) {
     const Op& op = graph_.op(id);
     const bool result = seen.operands.empty();
-    const auto& [item, at] = result ? seen.results.front() : seen.operands.front();
+    const auto& first = result ? seen.results.front() : seen.operands.front();
+    const std::size_t item = first.first;
+    const Position& at = first.second;
     const Operand& where = result ? op.results[item] : op.operands[item];
     const auto has = [&](const Letter& letter) {
       const auto& list = result ? letter.results : letter.operands;
-      return std::ranges::any_of(list, [&, item = item, dim = at.dim](const Along& along) {
-        return along.item == item && along.dim == dim;
-      });
+      return std::ranges::any_of(
+          list, [&](const Along& along) { return along.item == item && along.dim == at.dim; });
     };
     if (!rule.known)
       return stop(id, StopCause::unknown, where.tensor,

@@ -105,7 +105,7 @@ void Prover::run() {
 // less time. So the first cut points are spread over the graph.
 std::vector<OpId> Prover::moments() const {
   if (!settings_.cuts) return {};
-  const std::vector<OpId> all = critical_ops(problem_, profile_, kMostMoments);
+  std::vector<OpId> all = critical_ops(problem_, profile_, kMostMoments);
   if (!problem_.machine) return all;
   std::vector<OpId> ops = critical_ops(problem_, profile_, kFirstMoments);
   std::vector<std::uint8_t> taken(problem_.graph.op_count(), 0);

@@ -17,7 +17,7 @@ Context::Context(const Problem& problem, std::string_view solver, ContextSetting
       settings_(std::move(settings)),
       limits_(settings_.limits),
       random_(settings_.seed) {
-  if (settings_.transforms)
+  if (may_transform())
     outcome_.bound = {settings_.known.duration,
                       std::max(always_live(problem), settings_.known.peak)};
   else

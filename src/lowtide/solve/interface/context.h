@@ -14,6 +14,7 @@
 
 #include "lowtide/base/limits.h"
 #include "lowtide/base/random.h"
+#include "lowtide/device/part_price.h"
 #include "lowtide/plan/events.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/problem.h"
@@ -44,9 +45,9 @@ struct ContextSettings {
   Bound known;                           // bounds proven before; zero if unknown
   const SolverTable* solvers = nullptr;  // for solvers that run others
   Watcher watcher;
-  // Whether plans may have transforms. Then the original graph bounds them only by the bytes that
-  // are always live.
-  bool transforms = false;
+  // What slices of ops cost; null if plans may have no transforms. If they may, nothing about the
+  // graph as it is bounds them but what is always live.
+  const Prices* transform_prices = nullptr;
 };
 
 class Context {
@@ -63,8 +64,10 @@ class Context {
   std::span<const Plan> starts() const { return settings_.starts; }
   const SolverTable* solvers() const { return settings_.solvers; }
 
-  // Whether an offered plan may have transforms of the problem's graph, as in files.
-  bool may_transform() const { return settings_.transforms; }
+  // Whether a plan that is offered may have transforms: of the problem's graph, as in files.
+  bool may_transform() const { return settings_.transform_prices != nullptr; }
+  // What their prices come from. Only where they may have some.
+  const Prices& transform_prices() const { return *settings_.transform_prices; }
 
   // Simulates the plan, and keeps it if it meets the budget and the time limit and is better than
   // the best so far: by the objective (duration or peak), ties by the other figure. Returns whether

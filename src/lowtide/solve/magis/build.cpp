@@ -16,6 +16,7 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/placement.h"
 #include "lowtide/solve/sequence/sequence.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::solve::magis {
 
@@ -43,32 +44,27 @@ std::optional<Builder::MadeView> Builder::make(const View& view, Limits& limits)
     for (const RegionOfView& region : view.regions)
       ops += (region.parts - 1) * static_cast<std::int64_t>(region.last + 1 - region.first);
     if (ops > rewrite::kMostMadeOps || limits.spend(ops)) return std::nullopt;
-    try {
-      for (const RegionOfView& region : view.regions) {
-        if (!found.made) found.made = *base_.made;
-        // Regions do not overlap, so a region's inputs exist when the regions before it are made.
-        const TransformedGraph& now = *found.made;
-        rewrite::Candidate candidate = tree_.nodes[region.node].region;
-        for (OpId& op : candidate.ops) op = now.ops[base_.made->op_index[op].index()];
-        for (auto& axis : candidate.axes) {
-          axis.tensor = now.tensors[base_.made->tensor_index[axis.tensor].index()];
-          if (!axis.tensor.valid()) return std::nullopt;
-        }
-        const PartPricer pricer(now.graph, device_, costs_);
-        const auto priced = rewrite::PricedRegion::make(now.graph, candidate, region.parts, pricer);
-        if (!priced) return std::nullopt;
-        const Transform split = priced->split(now);
-        Applied before{std::move(found.transforms), std::move(*found.made)};
-        found.made = apply_further(problem_.graph, before, {&split, 1});
-        found.transforms = std::move(before.transforms);
-        found.transforms.push_back(split);
-        if (limits.spend_all(static_cast<std::int64_t>(found.made->graph.op_count())))
-          return std::nullopt;
+    for (const RegionOfView& region : view.regions) {
+      if (!found.made) found.made = *base_.made;
+      // Regions do not meet, so what one is made of is there when those before it are made.
+      const TransformedGraph& now = *found.made;
+      rewrite::Candidate candidate = tree_.nodes[region.node].region;
+      for (OpId& op : candidate.ops) op = now.ops[base_.made->op_index[op].index()];
+      for (auto& axis : candidate.axes) {
+        axis.tensor = now.tensors[base_.made->tensor_index[axis.tensor].index()];
+        if (!axis.tensor.valid()) return std::nullopt;
       }
-    } catch (const InputError&) {
-      return std::nullopt;
-    } catch (const OverflowError&) {
-      return std::nullopt;
+      const PartPricer pricer(now.graph, device_, costs_);
+      const auto priced = rewrite::PricedRegion::make(now.graph, candidate, region.parts, pricer);
+      if (!priced) return std::nullopt;
+      const Transform split = priced->split(now);
+      Applied before{std::move(found.transforms), std::move(*found.made)};
+      found.made = if_legal([&] { return apply_further(problem_.graph, before, {&split, 1}); });
+      if (!found.made) return std::nullopt;
+      found.transforms = std::move(before.transforms);
+      found.transforms.push_back(split);
+      if (limits.spend_all(static_cast<std::int64_t>(found.made->graph.op_count())))
+        return std::nullopt;
     }
     found.graph = &found.made->graph;
   }
@@ -234,8 +230,7 @@ std::optional<BuiltPlan> Builder::plan(const View& view, const Actions& actions,
     apart = Graph(*on->graph).without_in_place();
   const Graph& graph = apart ? *apart : *on->graph;
   const TransformedGraph* renumbered = on->made ? &*on->made : base_.made ? &*base_.made : nullptr;
-  Problem problem =
-      with_graph(renumbered ? on_transformed(*renumbered, problem_) : problem_, graph);
+  Problem problem = with_graph(problem_, graph);
   problem.budget = budget;
   problem.time_limit.reset();
   problem.objective = Objective::least_time;

@@ -93,8 +93,9 @@ bool Search::is_settled() const {
 void Search::choose_base() {
   base_.graph = &problem_.graph;
   if (!context_.may_transform()) return;
-  Applied from = rewrite::hoisted(problem_.graph, rewrite::device_for(problem_),
-                                  problem_.part_costs.get(), problem_.techniques.hoist);
+  prices_ = context_.transform_prices();
+  Applied from = rewrite::hoisted(problem_.graph, prices_.device_or_default(), prices_.table.get(),
+                                  problem_.techniques.hoist);
   base_.transforms = std::move(from.transforms);
   base_.made = std::move(from.now);
   base_.graph = &base_.made->graph;
@@ -102,7 +103,7 @@ void Search::choose_base() {
   const auto stops = [&] { return limits_.spend(static_cast<std::int64_t>(order_.size()) / 4); };
   tree_ = rewrite::fission_tree(
       *base_.graph, static_cast<std::int64_t>(context_.options().number("levels")), stops);
-  pricer_.emplace(*base_.graph, rewrite::device_for(problem_), problem_.part_costs.get());
+  pricer_.emplace(*base_.graph, prices_.device_or_default(), prices_.table.get());
 }
 
 void Search::begin() {
@@ -116,8 +117,7 @@ void Search::begin() {
   rules_.emplace(
       graph, RuleSettings{problem_.techniques.recompute, may_copy, context_.options().on("chains")},
       limits_);
-  builder_.emplace(problem_, base_, tree_, rewrite::device_for(problem_),
-                   problem_.part_costs.get());
+  builder_.emplace(problem_, base_, tree_, prices_.device_or_default(), prices_.table.get());
   const std::size_t whole = fission_of(rewrite::Fission(tree_.nodes.size(), 1));
   // All views begin with this new order.
   order_ = known_[whole].view->order;
@@ -176,6 +176,7 @@ std::unique_ptr<View> Search::ordered(std::unique_ptr<View> view) {
   for (const auto& found : tried) {
     auto other = std::make_unique<View>(*best);
     std::vector<OpId> run;
+    run.reserve(found.size());
     for (const Task task : found) run.push_back(ops[task]);
     reorder(graph, *other, first, run);
     const double peak = estimate(*other, {}, limit_).peak;

@@ -84,7 +84,8 @@ bool MaxFlow::charge(Limits& limits) {
 
 bool MaxFlow::run(Limits& limits) {
   relabel_all();
-  const std::int64_t patience = 2 * static_cast<std::int64_t>(arcs_.size()) + 8 * nodes_ + 64;
+  const std::int64_t patience =
+      2 * static_cast<std::int64_t>(arcs_.size()) + std::int64_t{8} * nodes_ + 64;
   while (highest_active_ >= 0) {
     const std::int32_t node = active_[index(highest_active_)];
     if (node == kNone) {
@@ -127,7 +128,7 @@ void MaxFlow::relabel_all() {
         reach(arc.to, height_[index(node)] + 1);
     }
   }
-  uncharged_ += static_cast<std::int64_t>(arcs_.size()) + 4 * nodes_;
+  uncharged_ += static_cast<std::int64_t>(arcs_.size()) + std::int64_t{4} * nodes_;
   scanned_ = 0;
 }
 

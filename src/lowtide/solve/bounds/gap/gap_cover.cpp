@@ -97,7 +97,6 @@ void GapCover::collect_gaps(const Graph& graph, std::span<const std::int32_t> st
   const std::vector<std::size_t> deadlines = rerun_deadlines(graph, graph.order());
   const std::size_t end = graph.op_count();
   std::vector<std::size_t> uses;
-  std::vector<Gap> of_tensor;
   for (const OpId op : graph.order()) {
     if (times[op.index()] < 0) continue;
     const std::size_t first_gap = gaps_.size();
@@ -122,6 +121,7 @@ void GapCover::collect_gaps(const Graph& graph, std::span<const std::int32_t> st
     }
     Wide sum = 0;
     for (const Bytes bytes : biggest) sum += bytes.count();
+    if (sum == 0) continue;  // no output has gaps
     for (std::size_t i = first_gap; i < gaps_.size(); ++i)
       gaps_[i].share = static_cast<std::int32_t>(
           (Wide{biggest[owner[i - first_gap]].count()} << kShareBits) / sum);
@@ -224,8 +224,10 @@ bool GapCover::infeasible() const {
     droppable[index(gap.past)] -= gap.bytes;
   }
   Wide sum = 0;
-  for (std::size_t i = 0; i < excess_.size(); ++i)
-    if ((sum += droppable[i]) < excess_[i]) return true;
+  for (std::size_t i = 0; i < excess_.size(); ++i) {
+    sum += droppable[i];
+    if (sum < excess_[i]) return true;
+  }
   return false;
 }
 
