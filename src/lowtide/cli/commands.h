@@ -15,6 +15,7 @@ void add_fit(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
 void add_apply(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
+void add_footprint(CLI::App& app, int& status);
 void add_solvers(CLI::App& app, int& status);
 void add_devices(CLI::App& app, int& status);
 void add_dimensions(CLI::App& app, int& status);

@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
   add_verify(app, status);
   add_apply(app, status);
   add_show(app, status);
+  add_footprint(app, status);
   add_solvers(app, status);
   add_devices(app, status);
   add_dimensions(app, status);
