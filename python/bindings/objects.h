@@ -105,5 +105,7 @@ void bind_tradeoff(nb::module_& module);
 void bind_report(nb::module_& module);
 void bind_run(nb::module_& module);
 void bind_engines(nb::module_& module);
+void bind_replay(nb::module_& module);
+void bind_footprint(nb::module_& module);
 
 }  // namespace lowtide::python
