@@ -15,10 +15,10 @@ namespace lowtide::python {
 
 namespace {
 
-using layout::Footprint;
+using layout::DeviceFootprint;
 
-Footprint run(const GraphObject& graph, const std::optional<PlanObject>& plan,
-              const std::string& allocator, int steps, nb::handle memory) {
+DeviceFootprint run(const GraphObject& graph, const std::optional<PlanObject>& plan,
+                    const std::string& allocator, int steps, nb::handle memory) {
   const layout::FootprintTerms terms{layout::parse_allocator_settings(allocator), steps,
                                      memory_of(memory)};
   const nb::gil_scoped_release released;
@@ -30,17 +30,18 @@ Footprint run(const GraphObject& graph, const std::optional<PlanObject>& plan,
 
 template <Bytes layout::Peaks::*member>
 auto peak() {
-  return [](const Footprint& found) { return (found.replay.peaks.*member).count(); };
+  return [](const DeviceFootprint& found) { return (found.replay.peaks.*member).count(); };
 }
 
 }  // namespace
 
 void bind_footprint(nb::module_& module) {
-  nb::class_<Footprint>(module, "Footprint",
-                        "What a plan takes from a device under PyTorch's caching allocator, in "
-                        "bytes; peaks over all steps.")
+  nb::class_<DeviceFootprint>(
+      module, "Footprint",
+      "What a plan takes from a device under PyTorch's caching allocator, in "
+      "bytes; peaks over all steps.")
       .def_prop_ro(
-          "live", [](const Footprint& found) { return found.live.count(); },
+          "live", [](const DeviceFootprint& found) { return found.live.count(); },
           "The peak of the plan: bytes of tensors and workspaces.")
       .def_prop_ro("requested", peak<&layout::Peaks::requested>(),
                    "Asked for, between allocation and free.")
@@ -53,23 +54,23 @@ void bind_footprint(nb::module_& module) {
       .def_prop_ro("inactive_split", peak<&layout::Peaks::inactive_split>(),
                    "Free parts of segments that are partly in use.")
       .def_prop_ro(
-          "steps", [](const Footprint& found) { return steps_list(found.replay); },
+          "steps", [](const DeviceFootprint& found) { return steps_list(found.replay); },
           nb::sig("def steps(self) -> list[dict[str, int]]"), "The same peaks of each step.")
       .def_prop_ro(
-          "counts", [](const Footprint& found) { return counts_dict(found.replay.counts); },
+          "counts", [](const DeviceFootprint& found) { return counts_dict(found.replay.counts); },
           nb::sig("def counts(self) -> dict[str, int]"), "How often each rule was at work.")
       .def_prop_ro(
           "out_of_memory",
-          [](const Footprint& found) { return out_of_memory_or_none(found.replay); },
+          [](const DeviceFootprint& found) { return out_of_memory_or_none(found.replay); },
           nb::sig("def out_of_memory(self) -> dict[str, int] | None"),
           "The request that memory did not serve, if it ran out.")
       .def_prop_ro(
           "allocator",
-          [](const Footprint& found) { return layout::to_string(found.terms.settings); },
+          [](const DeviceFootprint& found) { return layout::to_string(found.terms.settings); },
           "The settings, as PYTORCH_ALLOC_CONF has them.")
       .def_prop_ro(
           "better",
-          [](const Footprint& found) {
+          [](const DeviceFootprint& found) {
             nb::list list;
             for (const layout::OtherSettings& other : found.better)
               list.append(nb::make_tuple(other.settings, other.reserved.count()));
@@ -77,7 +78,7 @@ void bind_footprint(nb::module_& module) {
           },
           nb::sig("def better(self) -> list[tuple[str, int]]"),
           "Settings that reserve less, and how much they reserve; the least first.")
-      .def("__repr__", [](const Footprint& found) {
+      .def("__repr__", [](const DeviceFootprint& found) {
         return fmt::format("<lowtide.Footprint: live {}, allocated {}, reserved {}>",
                            found.live.count(), found.replay.peaks.allocated.count(),
                            found.replay.peaks.reserved.count());

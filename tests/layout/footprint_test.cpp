@@ -112,7 +112,7 @@ TEST_CASE("footprint: allocated, reserved, and the settings that would help") {
   for (std::int64_t i = 0; i < 4; ++i) sketch.op({i}, {i + 1});
   const Graph graph = sketch.keep({4}).graph();
   const Plan plan = own_plan(graph);
-  const Footprint found = footprint(graph, plan, {});
+  const DeviceFootprint found = footprint(graph, plan, {});
   CHECK(found.live == Bytes(50 * kM));
   CHECK(found.replay.peaks.allocated == found.live);
   CHECK(found.replay.peaks.requested == found.live);
@@ -124,7 +124,7 @@ TEST_CASE("footprint: allocated, reserved, and the settings that would help") {
 
   FootprintTerms terms;
   terms.memory = Bytes(60 * kM);
-  const Footprint tight = footprint(graph, plan, terms);
+  const DeviceFootprint tight = footprint(graph, plan, terms);
   CHECK_FALSE(tight.replay.out_of_memory);
   CHECK(tight.replay.counts.retries > 0);
   terms.memory = Bytes(49 * kM);

@@ -11,8 +11,8 @@ layout::Peaks peaks(std::int64_t allocated, std::int64_t reserved) {
   return {mib(allocated), mib(allocated), mib(allocated), mib(reserved), mib(2)};
 }
 
-layout::Footprint some() {
-  layout::Footprint found;
+layout::DeviceFootprint some() {
+  layout::DeviceFootprint found;
   found.live = mib(90);
   found.replay.peaks = peaks(100, 150);
   found.replay.steps = {peaks(100, 120), peaks(100, 150), peaks(100, 150)};
@@ -38,7 +38,7 @@ TEST_CASE("footprint text: equal steps share a row, and what would help is said"
 }
 
 TEST_CASE("footprint text: memory that runs out") {
-  layout::Footprint found = some();
+  layout::DeviceFootprint found = some();
   found.terms.settings.expandable_segments = true;
   found.terms.memory = mib(128);
   found.replay.counts.retries = 3;
@@ -56,7 +56,7 @@ TEST_CASE("footprint text: it fits a terminal") {
     TerminalStyle style;
     style.width = columns;
     style.unicode = false;
-    layout::Footprint found = some();
+    layout::DeviceFootprint found = some();
     found.better[0].settings = "max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4]";
     const std::string text = footprint_text(found, style);
     const std::string table = text.substr(text.find("\n\n"));

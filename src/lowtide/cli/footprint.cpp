@@ -39,7 +39,7 @@ Json peaks_json(const layout::Peaks& peaks) {
           {"inactive_split", peaks.inactive_split.count()}};
 }
 
-Json footprint_json(const layout::Footprint& found) {
+Json footprint_json(const layout::DeviceFootprint& found) {
   const layout::Replay& replay = found.replay;
   Json json = {{"allocator", layout::to_string(found.terms.settings)},
                {"memory", found.terms.memory ? Json(found.terms.memory->count()) : Json()},
@@ -82,7 +82,7 @@ int run(const FootprintArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   const std::optional<Plan> plan = given_plan(given, graph);
   if (!plan) return kNotVerified;
-  const layout::Footprint found = layout::footprint(graph, *plan, terms);
+  const layout::DeviceFootprint found = layout::footprint(graph, *plan, terms);
   if (given.json)
     fmt::print("{}\n", footprint_json(found).dump());
   else

@@ -34,12 +34,12 @@ std::vector<AllocatorSettings> neighbours(const AllocatorSettings& settings) {
 
 }  // namespace
 
-Footprint footprint(const Graph& graph, const Plan& plan, const FootprintTerms& terms) {
+DeviceFootprint footprint(const Graph& graph, const Plan& plan, const FootprintTerms& terms) {
   if (terms.steps < 1) throw InputError("steps", "must be at least 1");
   const Timeline timeline = simulate(graph, plan);
   if (timeline.violation) throw InputError("the plan", timeline.violation->reason);
   const Trace trace = plan_trace(graph, plan, terms.steps);
-  Footprint found{terms, timeline.cost.peak, replay(trace, terms.settings, terms.memory), {}};
+  DeviceFootprint found{terms, timeline.cost.peak, replay(trace, terms.settings, terms.memory), {}};
   for (const AllocatorSettings& other : neighbours(terms.settings)) {
     const Replay tried = replay(trace, other, terms.memory);
     const bool better =

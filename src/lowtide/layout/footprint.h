@@ -28,7 +28,7 @@ struct OtherSettings {
   Bytes reserved;        // peak
 };
 
-struct Footprint {
+struct DeviceFootprint {
   FootprintTerms terms;
   Bytes live;  // the peak of the plan, as the simulator counts it
   Replay replay;
@@ -36,6 +36,6 @@ struct Footprint {
 };
 
 // Throws InputError for a plan that breaks a rule, and as `replay` does.
-Footprint footprint(const Graph& graph, const Plan& plan, const FootprintTerms& terms);
+DeviceFootprint footprint(const Graph& graph, const Plan& plan, const FootprintTerms& terms);
 
 }  // namespace lowtide::layout

@@ -43,7 +43,7 @@ std::string step_table(const std::vector<layout::Peaks>& steps, const TerminalSt
 
 }  // namespace
 
-std::string footprint_text(const layout::Footprint& footprint, const TerminalStyle& style) {
+std::string footprint_text(const layout::DeviceFootprint& footprint, const TerminalStyle& style) {
   const layout::Replay& replay = footprint.replay;
   std::string text =
       fmt::format("allocator  {}\n", settings_text(layout::to_string(footprint.terms.settings)));

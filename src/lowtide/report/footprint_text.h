@@ -9,6 +9,6 @@
 namespace lowtide::report {
 
 // A row for each step, equal ones together, and the settings that would reserve less.
-std::string footprint_text(const layout::Footprint& footprint, const TerminalStyle& style);
+std::string footprint_text(const layout::DeviceFootprint& footprint, const TerminalStyle& style);
 
 }  // namespace lowtide::report
