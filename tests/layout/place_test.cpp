@@ -9,6 +9,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/base/random.h"
+#include "lowtide/layout/baselines.h"
 #include "lowtide/layout/check_placement.h"
 
 #include "support/print.h"
@@ -170,6 +171,33 @@ TEST_CASE("place: what is no buffer is refused") {
   CHECK(refused({}, Bytes(0)) == "alignment: must be at least 1");
   CHECK(refused({}) == "accepted");
   CHECK(refused({{INT64_MIN, INT64_MAX, Bytes(3)}}) == "accepted");
+}
+
+TEST_CASE("baselines: by hand") {
+  // Of size 4 for 3 moments, 3 for 5, 5 for 1 and 2 for 1.
+  const std::vector<Buffer> buffers = {
+      {0, 3, Bytes(4)}, {1, 6, Bytes(3)}, {4, 5, Bytes(5)}, {0, 1, Bytes(2)}};
+  const auto height = [&](Baseline baseline) {
+    return baseline_height(baseline, buffers, Bytes(1)).count();
+  };
+  // 5 and 4 at 0, 3 at 5 above both, 2 at 4.
+  CHECK(height(Baseline::by_size) == 8);
+  // 3 at 0, 4 at 3, 5 at 3, 2 at 0.
+  CHECK(height(Baseline::by_duration) == 8);
+  // An object of 5 for 5 and 4, one of 3 for 3 and 2.
+  CHECK(height(Baseline::shared_objects) == 8);
+  CHECK(baseline_height(Baseline::shared_objects, buffers, Bytes(8)) == Bytes(16));
+  CHECK(placed(buffers).height == Bytes(8));
+}
+
+TEST_CASE("baselines: none is below the load") {
+  Random random(8);
+  for (int round = 0; round < samples(50); ++round) {
+    const auto buffers = random_buffers(random, random.below(40), 20, 50);
+    const Bytes load = placed(buffers, {}, 1'000).load;
+    for (const Baseline baseline : kBaselines)
+      CHECK(baseline_height(baseline, buffers, Bytes(1)) >= load);
+  }
 }
 
 TEST_CASE("check_placement: says what is wrong") {

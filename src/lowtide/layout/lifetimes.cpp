@@ -97,4 +97,14 @@ Lifetimes lifetimes(const Graph& graph, const Plan& plan) {
   return found;
 }
 
+Lifetimes placeable(const Graph& graph, const Plan& plan) {
+  Lifetimes found = lifetimes(graph, plan);
+  found.events.clear();
+  if (!found.origins.empty() && found.origins.front().kind == Kind::resident) {
+    found.origins.erase(found.origins.begin());
+    found.buffers.erase(found.buffers.begin());
+  }
+  return found;
+}
+
 }  // namespace lowtide::layout

@@ -59,4 +59,7 @@ struct Lifetimes {
 // the links of the plan. Throws as apply_transforms does.
 Lifetimes lifetimes(const Graph& graph, const Plan& plan);
 
+// The same without resident bytes, which need no place, and without events.
+Lifetimes placeable(const Graph& graph, const Plan& plan);
+
 }  // namespace lowtide::layout
