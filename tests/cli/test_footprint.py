@@ -66,3 +66,42 @@ def test_a_plan_that_does_not_hold(growing, tmp_path):
     plan.write_text(json.dumps(changed))
     done = lowtide("footprint", growing, plan)
     assert done.code == 3 and str(plan) in done.err and done.out == ""
+
+
+@pytest.mark.parametrize("allocator", ["", "expandable_segments:True"])
+def test_a_budget_of_what_is_reserved(resnet, tmp_path, allocator):
+    plan = tmp_path / "reserved.plan.json"
+    done = lowtide("plan", resnet, "--budget", "70%", "--footprint", "reserved", "--allocator", allocator, "--work", 400_000, "-o", plan,
+                   "--json")
+    found = done.json()
+    assert done.code == 0 and found["footprint"] == "reserved" and found["peak"] < found["taken"] <= found["budget"]
+    written = json.loads(plan.read_text())
+    assert written["footprint"] == "reserved" and written.get("allocator", "") == allocator
+    assert written["claims"]["reserved"] == found["taken"]
+    verified = lowtide("verify", resnet, plan, "--json")
+    assert verified.code == 0 and verified.json()["reserved"] == found["taken"]
+    replayed = lowtide("footprint", resnet, plan, "--allocator", allocator, "--json").json()
+    assert replayed["peaks"]["reserved"] == found["taken"]
+
+    written["claims"]["reserved"] -= 512
+    plan.write_text(json.dumps(written))
+    refused = lowtide("verify", resnet, plan)
+    assert refused.code == 3 and "reserved" in refused.out
+
+
+def test_a_budget_of_the_arena(resnet, tmp_path):
+    plan = tmp_path / "arena.plan.json"
+    done = lowtide("plan", resnet, "--budget", "70%", "--footprint", "arena", "--work", 400_000, "-o", plan, "--json")
+    found = done.json()
+    assert done.code == 0 and found["peak"] <= found["taken"] <= found["budget"]
+    written = json.loads(plan.read_text())
+    assert written["claims"]["arena"] == found["taken"] and written["offsets"]
+    assert lowtide("verify", resnet, plan).code == 0
+
+
+@pytest.mark.parametrize("flags, part", [(["--allocator", "expandable_segments:True"], "--footprint reserved"),
+                                         (["--footprint", "reserved", "--allocator", "expandable_segments:1"], "True or False"),
+                                         (["--footprint", "most"], "most")])
+def test_bad_footprints(growing, flags, part):
+    done = lowtide("plan", growing, "--budget", "100%", *flags)
+    assert done.code == 2 and part in done.err

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
+#include "lowtide/cli/footprint_flags.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/plan/budget.h"
@@ -72,11 +72,7 @@ std::optional<Plan> given_plan(const FootprintArguments& given, const Graph& gra
 
 int run(const FootprintArguments& given) {
   layout::FootprintTerms terms;
-  try {
-    terms.settings = layout::parse_allocator_settings(given.allocator);
-  } catch (const InputError& error) {
-    throw InputError("--allocator: " + error.place(), error.reason());
-  }
+  terms.settings = allocator_settings(given.allocator);
   terms.steps = given.steps;
   if (!given.memory.empty()) terms.memory = parse_size(given.memory, "--memory");
   const Graph graph = load_named_graph(given.graph);

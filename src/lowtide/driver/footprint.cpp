@@ -17,6 +17,8 @@
 #include <string>
 #include <utility>
 
+#include "lowtide/base/error.h"
+
 namespace lowtide::driver {
 
 namespace {
@@ -38,21 +40,14 @@ class FootprintRun {
         missed_(problem.budget) {}
 
   FootprintAnswer run() {
-    for (; found_.rounds < kRounds; ++found_.rounds) {
-      if (found_.rounds > 0 && limits_.over()) break;
-      const Bytes live = live_;
-      Answer answer = round();
-      if (found_.rounds == 0) {
-        first_ = answer;
-        floor_ = answer.outcome.bound.peak;
-        if (!answer.outcome.plan) {
-          ++found_.rounds;
-          break;
-        }
-      } else if (live == problem_.budget) {
-        Bound& bound = first_.outcome.bound;
-        bound.duration = std::max(bound.duration, answer.outcome.bound.duration);
-      }
+    first_ = round();
+    floor_ = first_.outcome.bound.peak;
+    if (!first_.outcome.plan || !judge(first_)) return finish();
+    while (found_.rounds < kRounds && !limits_.over()) {
+      const bool whole = live_ == problem_.budget;
+      const Answer answer = round();
+      Ticks& bound = first_.outcome.bound.duration;
+      if (whole) bound = std::max(bound, answer.outcome.bound.duration);
       if (!judge(answer)) break;
     }
     return finish();
@@ -69,6 +64,7 @@ class FootprintRun {
     request.limits = limits_.remaining(share);
     request.seed += static_cast<std::uint64_t>(found_.rounds);
     if (found_.rounds > 0) request.known = first_.outcome.bound;
+    ++found_.rounds;
     if (best_) request.starts.insert(request.starts.begin(), *best_->outcome.plan);
     if (last_) request.starts.push_back(*last_);
     Answer answer = solve(solvers_, problem, request);
@@ -90,8 +86,11 @@ class FootprintRun {
     found_.least = std::min(found_.least.value_or(taken), taken);
     if (taken > problem_.budget) {
       missed_ = std::min(missed_, live_);
-      const Bytes next = std::min(live_, outcome.cost.peak) - (taken - problem_.budget);
-      if (next <= std::max({empty_, fitted_, floor_})) return between(std::max(empty_, fitted_));
+      // Of a plan that takes a half more than is live, the next one will about do so too.
+      const Bytes next(checked_mul_div(outcome.cost.peak.count(), problem_.budget.count(),
+                                       taken.count(), Rounding::floor));
+      const Bytes low = std::max({empty_, fitted_, floor_});
+      if (next <= low) return between(low);
       live_ = next;
       return true;
     }
@@ -125,8 +124,8 @@ class FootprintRun {
     if (best_) {
       outcome.status =
           outcome.cost.duration == outcome.bound.duration ? Status::optimal : Status::feasible;
-      add_note(outcome, "the budget limits what is taken: planned in " +
-                            std::to_string(found_.rounds) + " rounds for budgets of live bytes");
+      add_note(outcome, "the budget limits what is taken; rounds of planning for live bytes: " +
+                            std::to_string(found_.rounds));
       return std::move(found_);
     }
     if (!outcome.plan) return std::move(found_);
@@ -163,6 +162,8 @@ class FootprintRun {
 
 FootprintAnswer solve_within(const solve::SolverTable& solvers, const Problem& problem,
                              const Request& request, const Measure& measure) {
+  if (problem.objective != Objective::least_time)
+    throw InputError("footprint", "is for plans of least time within a budget");
   return FootprintRun(solvers, problem, request, measure).run();
 }
 

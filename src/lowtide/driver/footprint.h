@@ -6,8 +6,16 @@
 #include <optional>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/layout/allocator/settings.h"
+#include "lowtide/plan/plan_file.h"
 
 namespace lowtide::driver {
+
+// What the budget limits.
+struct FootprintTerms {
+  Footprint kind = Footprint::live;
+  layout::AllocatorSettings allocator = {};  // for `reserved`
+};
 
 // What a plan takes of what the budget limits: no less than its peak. Asked of plans that keep
 // every rule, on the caller's thread.
@@ -22,8 +30,15 @@ struct FootprintAnswer {
   int rounds = 0;              // solves, each for a budget of live bytes
 };
 
-// Throws as `solve` does. Only for problems of least time.
+// Throws as `solve` does, and InputError for a problem that is not of least time.
 FootprintAnswer solve_within(const solve::SolverTable& solvers, const Problem& problem,
                              const Request& request, const Measure& measure);
+// The same by the measure of these terms; for `live` what `solve` says.
+FootprintAnswer solve_within(const solve::SolverTable& solvers, const Problem& problem,
+                             const Request& request, const FootprintTerms& terms);
+
+// The file with what its plan takes by these terms: the claim of it, and offsets or the allocator's
+// settings. Nothing without a plan.
+void claim_footprint(PlanFile& file, const Graph& graph, const FootprintTerms& terms);
 
 }  // namespace lowtide::driver
