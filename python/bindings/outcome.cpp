@@ -87,6 +87,7 @@ void bind_cost(nb::module_& module) {
 PlanFile file_of(const OutcomeObject& o) {
   PlanFile file = plan_file(o.asked.problem(), *o.outcome, o.how);
   claim_full_link(file, *o.asked.graph, o.asked.terms.full_link);
+  driver::claim_footprint(file, *o.asked.graph, o.footprint);
   return file;
 }
 
@@ -108,6 +109,16 @@ void bind_outcome(nb::module_& module) {
       .def_prop_ro(
           "budget", [](const OutcomeObject& o) { return budget_or_none(o.asked); },
           nb::sig("def budget(self) -> int | None"), "The budget of the problem in bytes.")
+      .def_prop_ro(
+          "footprint", [](const OutcomeObject& o) { return to_string(o.footprint.kind); },
+          "What the budget limits: \"live\", \"arena\" or \"reserved\".")
+      .def_prop_ro(
+          "taken",
+          [](const OutcomeObject& o) {
+            return if_any(o.taken.has_value(), o.taken.value_or(Bytes(0)).count());
+          },
+          nb::sig("def taken(self) -> int | None"),
+          "Bytes that the plan takes of what the budget limits.")
       .def_prop_ro("order", [](const OutcomeObject& o) { return to_string(o.asked.terms.order); })
       .def_prop_ro(
           "duration",
