@@ -1,5 +1,6 @@
 """The model of the caching allocator against a second one that shares no code with it, and from Python."""
 
+import json
 import random
 import sys
 
@@ -190,3 +191,34 @@ def test_the_footprint_of_a_plan():
         lowtide.footprint(graph, steps=0)
     with pytest.raises(lowtide.Error, match="max_split_size_mb"):
         lowtide.footprint(graph, allocator="max_split_size_mb:1")
+
+
+def test_budgets_of_what_is_taken(tmp_path):
+    graph = lowtide.generate("resnet", 120, seed=3)
+    budget = graph.own_peak * 7 // 10
+    for footprint, allocator in (("arena", ""), ("reserved", ""), ("reserved", "expandable_segments:True")):
+        found = lowtide.plan(graph, budget, footprint=footprint, allocator=allocator, work=300_000)
+        assert found.footprint == footprint and found.peak <= found.taken <= budget
+        if footprint == "reserved":
+            assert lowtide.footprint(graph, found.plan, allocator=allocator).reserved == found.taken
+        found.save(tmp_path / "found.plan.json")
+        loaded = lowtide.Plan.load(tmp_path / "found.plan.json")
+        assert lowtide.verify(graph, loaded).peak == found.peak
+        written = json.loads((tmp_path / "found.plan.json").read_text())
+        assert written["footprint"] == footprint and written["claims"][footprint] == found.taken
+        if footprint == "reserved":
+            written["claims"]["reserved"] += 1
+            with pytest.raises(lowtide.PlanError, match="reserved"):
+                lowtide.verify(graph, lowtide.Plan.from_json(json.dumps(written)))
+    live = lowtide.plan(graph, budget, work=100_000)
+    assert live.footprint == "live" and live.taken == live.peak
+
+
+@pytest.mark.parametrize("arguments, part", [
+    ({"footprint": "most"}, "live, arena, reserved"), ({"allocator": "expandable_segments:True"}, "reserved"),
+    ({"footprint": "reserved", "allocator": "max_split_size_mb:1"}, "at least 20"),
+    ({"footprint": "reserved", "objective": "memory", "time_limit": "5%"}, "least time")])
+def test_footprints_that_are_refused(arguments, part):
+    graph = lowtide.generate("chain", 20)
+    with pytest.raises(lowtide.Error, match=part):
+        lowtide.plan(graph, None if "objective" in arguments else "80%", work=1000, **arguments)
