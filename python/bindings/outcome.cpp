@@ -82,6 +82,11 @@ void bind_cost(nb::module_& module) {
       });
 }
 
+nb::object taken_of(const OutcomeObject& o, Footprint kind) {
+  const bool there = o.footprint.kind == kind && o.taken.has_value();
+  return if_any(there, there ? o.taken->count() : 0);
+}
+
 }  // namespace
 
 PlanFile file_of(const OutcomeObject& o) {
@@ -113,12 +118,13 @@ void bind_outcome(nb::module_& module) {
           "footprint", [](const OutcomeObject& o) { return to_string(o.footprint.kind); },
           "What the budget limits: \"live\", \"arena\" or \"reserved\".")
       .def_prop_ro(
-          "taken",
-          [](const OutcomeObject& o) {
-            return if_any(o.taken.has_value(), o.taken.value_or(Bytes(0)).count());
-          },
-          nb::sig("def taken(self) -> int | None"),
-          "Bytes that the plan takes of what the budget limits.")
+          "arena", [](const OutcomeObject& o) { return taken_of(o, Footprint::arena); },
+          nb::sig("def arena(self) -> int | None"),
+          "Bytes of the plan's arena, if the budget limits it.")
+      .def_prop_ro(
+          "reserved", [](const OutcomeObject& o) { return taken_of(o, Footprint::reserved); },
+          nb::sig("def reserved(self) -> int | None"),
+          "Bytes that the allocator reserves for the plan, if the budget limits them.")
       .def_prop_ro("order", [](const OutcomeObject& o) { return to_string(o.asked.terms.order); })
       .def_prop_ro(
           "duration",

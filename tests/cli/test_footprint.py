@@ -74,14 +74,14 @@ def test_a_budget_of_what_is_reserved(resnet, tmp_path, allocator):
     done = lowtide("plan", resnet, "--budget", "70%", "--footprint", "reserved", "--allocator", allocator, "--work", 400_000, "-o", plan,
                    "--json")
     found = done.json()
-    assert done.code == 0 and found["footprint"] == "reserved" and found["peak"] < found["taken"] <= found["budget"]
+    assert done.code == 0 and found["footprint"] == "reserved" and found["peak"] < found["reserved"] <= found["budget"]
     written = json.loads(plan.read_text())
     assert written["footprint"] == "reserved" and written.get("allocator", "") == allocator
-    assert written["claims"]["reserved"] == found["taken"]
+    assert written["claims"]["reserved"] == found["reserved"]
     verified = lowtide("verify", resnet, plan, "--json")
-    assert verified.code == 0 and verified.json()["reserved"] == found["taken"]
+    assert verified.code == 0 and verified.json()["reserved"] == found["reserved"]
     replayed = lowtide("footprint", resnet, plan, "--allocator", allocator, "--json").json()
-    assert replayed["peaks"]["reserved"] == found["taken"]
+    assert replayed["peaks"]["reserved"] == found["reserved"]
 
     written["claims"]["reserved"] -= 512
     plan.write_text(json.dumps(written))
@@ -93,9 +93,9 @@ def test_a_budget_of_the_arena(resnet, tmp_path):
     plan = tmp_path / "arena.plan.json"
     done = lowtide("plan", resnet, "--budget", "70%", "--footprint", "arena", "--work", 400_000, "-o", plan, "--json")
     found = done.json()
-    assert done.code == 0 and found["peak"] <= found["taken"] <= found["budget"]
+    assert done.code == 0 and found["peak"] <= found["arena"] <= found["budget"] and found["reserved"] is None
     written = json.loads(plan.read_text())
-    assert written["claims"]["arena"] == found["taken"] and written["offsets"]
+    assert written["claims"]["arena"] == found["arena"] and written["offsets"]
     assert lowtide("verify", resnet, plan).code == 0
 
 

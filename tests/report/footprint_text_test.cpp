@@ -52,7 +52,7 @@ TEST_CASE("footprint text: memory that runs out") {
 }
 
 TEST_CASE("footprint text: it fits a terminal") {
-  for (const std::size_t columns : {60, 80, 120}) {
+  for (const std::size_t columns : {60U, 80U, 120U}) {
     TerminalStyle style;
     style.width = columns;
     style.unicode = false;

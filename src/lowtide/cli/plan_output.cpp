@@ -82,6 +82,11 @@ using Json = nlohmann::ordered_json;
 Json if_any(bool there, const auto& value) { return there ? Json(value) : Json(); }
 Json if_there(const auto& value) { return value ? Json(value->count()) : Json(); }
 
+// What the plan takes, if the budget limits that.
+Json taken_json(const PlanSummary& summary, Footprint kind) {
+  return summary.footprint.kind == kind ? if_there(summary.taken) : Json();
+}
+
 // What the plan found takes over the link that it was derated from, if it takes another time.
 std::optional<Ticks> full_link_duration(const PlanSummary& summary) {
   const std::optional<Plan>& plan = summary.answer.outcome.plan;
@@ -226,7 +231,8 @@ std::string summary_json(const PlanSummary& summary) {
       {"seed", summary.seed},
       {"budget", summary.budget.count()},
       {"footprint", to_string(summary.footprint.kind)},
-      {"taken", if_there(summary.taken)},
+      {"arena", taken_json(summary, Footprint::arena)},
+      {"reserved", taken_json(summary, Footprint::reserved)},
       {"techniques", names_of(summary.terms)},
       {"transforms", transforms},
       {"transform_effects", effects},

@@ -9,8 +9,8 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr Bytes kAlignment{512};                // what CUDA's allocators give
-constexpr std::int64_t kPlaceWork = 4'000'000;  // about two seconds
+constexpr Bytes kAlignment{512};              // what CUDA's allocators give
+constexpr std::int64_t kPlaceWork = 500'000;  // a fraction of a second
 
 // The same offsets each time. A capacity ends the search as soon as they lie within it.
 layout::PlanPlacement place(const Graph& graph, const Plan& plan, std::optional<Bytes> capacity) {

@@ -13,7 +13,8 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 
 // The number of divisions for requests of this size.
 std::int64_t divisions_of(std::int64_t requested, const AllocatorSettings& settings) {
-  const auto log2 = std::bit_width(static_cast<std::uint64_t>(requested)) - 1;
+  const auto log2 =
+      static_cast<std::ptrdiff_t>(std::bit_width(static_cast<std::uint64_t>(requested))) - 1;
   const auto& of = settings.roundup_divisions;
   return of.at(
       static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(log2 - 20, 0, std::ssize(of) - 1)));
