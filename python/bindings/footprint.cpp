@@ -28,6 +28,28 @@ DeviceFootprint run(const GraphObject& graph, const std::optional<PlanObject>& p
   return layout::footprint(*graph, given, terms);
 }
 
+nb::list allocations(const GraphObject& graph, const std::optional<PlanObject>& plan, int steps) {
+  if (steps < 1) throw InputError("steps", "must be at least 1");
+  layout::Trace trace;
+  {
+    const nb::gil_scoped_release released;
+    const Plan given = plan ? plan->file->plan : own_plan(*graph);
+    if (const Timeline timeline = simulate(*graph, given); timeline.violation)
+      throw PlanRefused(timeline.violation->reason, timeline.violation->step);
+    trace = layout::plan_trace(*graph, given, steps);
+  }
+  nb::list list;
+  for (const layout::TraceEvent& event : trace) {
+    if (event.kind == layout::TraceEvent::Kind::allocate)
+      list.append(nb::make_tuple("allocate", event.id, event.bytes.count()));
+    else if (event.kind == layout::TraceEvent::Kind::free)
+      list.append(nb::make_tuple("free", event.id));
+    else
+      list.append(nb::make_tuple("end_step"));
+  }
+  return list;
+}
+
 template <Bytes layout::Peaks::*member>
 auto peak() {
   return [](const DeviceFootprint& found) { return (found.replay.peaks.*member).count(); };
@@ -93,6 +115,12 @@ void bind_footprint(nb::module_& module) {
       "PyTorch's caching allocator.\n\n`allocator` is a string as in PYTORCH_ALLOC_CONF, "
       "`memory` what the device has. Raises PlanError for a plan that breaks a rule; Error "
       "for settings that PyTorch refuses.");
+  module.def("plan_allocations", &allocations, nb::arg("graph"), nb::arg("plan") = nb::none(),
+             nb::kw_only(), nb::arg("steps") = layout::kFootprintSteps,
+             nb::sig("def plan_allocations(graph: Graph, plan: Plan | None = None, *, steps: int = "
+                     "6) -> list[tuple[typing.Any, ...]]"),
+             "What steps of training with the plan, or unplanned, ask of an allocator: events as "
+             "replay_allocations takes them.");
 }
 
 }  // namespace lowtide::python

@@ -154,7 +154,7 @@ void bind_replay(nb::module_& module) {
   module.def(
       "replay_allocations", &run, nb::arg("events"), nb::arg("allocator") = "",
       nb::arg("memory") = nb::none(), nb::arg("every_event") = false,
-      nb::sig("def replay_allocations(events: collections.abc.Iterable[tuple[str | int, ...]], "
+      nb::sig("def replay_allocations(events: collections.abc.Iterable[tuple[typing.Any, ...]], "
               "allocator: str = '', memory: int | str | None = None, every_event: bool = False) -> "
               "dict[str, typing.Any]"),
       "Replay allocations under the model of PyTorch's caching allocator for CUDA.\n\nEvents are "

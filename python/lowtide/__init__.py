@@ -48,6 +48,7 @@ from lowtide._core import (
     own_plan,
     partition,
     plan,
+    plan_allocations,
     priced_on,
     register_solver,
     replay_allocations,
@@ -61,10 +62,11 @@ from lowtide._core import (
 
 __all__ = [
     "Block", "BlockBudget", "Context", "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress",
-    "Footprint", "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Plan", "PlanError",
-    "Problem", "Progress", "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply",
-    "costs_of", "curve", "devices", "fit", "footprint", "generate", "own_plan", "partition", "plan", "priced_on", "register_solver",
-    "replay_allocations", "report_html", "report_text", "simulate", "solvers", "transform", "verify",
+    "Footprint", "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Plan",
+    "PlanError", "Problem", "Progress", "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__",
+    "apply", "costs_of", "curve", "devices", "fit", "footprint", "generate", "own_plan", "partition", "plan",
+    "plan_allocations", "priced_on", "register_solver", "replay_allocations", "report_html", "report_text", "simulate",
+    "solvers", "transform", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())

@@ -223,3 +223,15 @@ def test_footprints_that_are_refused(arguments, part):
     graph = lowtide.generate("chain", 20)
     with pytest.raises(lowtide.Error, match=part):
         lowtide.plan(graph, None if "objective" in arguments else "80%", work=1000, **arguments)
+
+
+def test_the_allocations_of_a_plan_are_what_its_footprint_replays():
+    graph = lowtide.generate("unet", 80)
+    for plan in (None, lowtide.plan(graph, "70%", work=100_000).plan):
+        events = lowtide.plan_allocations(graph, plan, steps=3)
+        assert events.count(("end_step",)) == 3
+        for allocator in ("", "expandable_segments:True"):
+            replayed = lowtide.replay_allocations(events, allocator)
+            assert replayed["steps"] == lowtide.footprint(graph, plan, allocator=allocator, steps=3).steps
+    with pytest.raises(lowtide.Error, match="steps"):
+        lowtide.plan_allocations(graph, steps=0)

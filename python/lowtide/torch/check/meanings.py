@@ -14,6 +14,8 @@ FAULTS = {
     "prices": "the step without a plan takes another time than the sum of its measured kernels: predictions are off alike",
     "pinning": "memory on the host cannot be pinned, so copies hold up the host: offloading is slow here (ulimit -l, containers)",
     "blocks": "the allocator gives out blocks of other sizes than plans count with: peaks may lie above the plan by as much",
+    "reserved": "the allocator reserves other bytes than its model says, by more than 2 %: budgets of reserved bytes may not hold "
+                "here; please report it, with results.json",
     "draws": "dropout that is computed again draws other numbers here, so plans would change results; please report it",
     "tests": "tests of the project fail here: results.json has their output",
     "error": "an exception ended this part: results.json has where it came from",
