@@ -1,14 +1,17 @@
 // Each rule of the caching allocator by hand. Random traces against a second implementation are in
 // tests/python/test_package_allocator.py.
-#include <initializer_list>
+#include <cmath>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/base/random.h"
 #include "lowtide/layout/allocator/replay.h"
 #include "lowtide/layout/allocator/sizes.h"
 
 #include "support/print.h"
+#include "support/scale.h"
 
 namespace lowtide::layout {
 namespace {
@@ -211,6 +214,46 @@ TEST_CASE("allocator: steps have peaks of their own") {
   CHECK(found.steps[2].reserved == mib(26));
   CHECK(found.steps[3].reserved == mib(12));
   CHECK(found.peaks.allocated == mib(26));
+}
+
+TEST_CASE("allocator: of random traces levels agree, and what is freed can all be given back") {
+  for (int seed = 0; seed < samples(300); ++seed) {
+    CAPTURE(seed);
+    Random random(static_cast<std::uint64_t>(seed));
+    AllocatorSettings settings;
+    settings.expandable_segments = random.chance(0.5);
+    if (random.chance(0.4)) settings.max_split_size = mib(random.between(20, 60));
+    if (random.chance(0.4)) settings.roundup_divisions.fill(std::int64_t{1} << random.below(5));
+    settings.garbage_collection_threshold = random.chance(0.5) ? 0.3 : 0;
+    settings.memory_fraction = random.chance(0.5) ? 0.8 : 1;
+    Trace trace;
+    std::vector<std::int64_t> held;
+    for (std::int64_t id = 0; id < 120; ++id) {
+      if (held.empty() || random.chance(0.55)) {
+        const auto bytes = static_cast<std::int64_t>(std::exp2(25 * random.uniform()));
+        trace.push_back(take(id, Bytes(bytes), static_cast<Stream>(random.below(2))));
+        held.push_back(id);
+      } else {
+        const auto at = held.begin() + static_cast<std::ptrdiff_t>(random.below(held.size()));
+        if (random.chance(0.1)) trace.push_back({Kind::use_on, *at, {}, 1});
+        trace.push_back(drop(*at));
+        held.erase(at);
+      }
+      if (random.chance(0.05)) trace.push_back({Kind::finish, 0, {}, 1});
+    }
+    for (const std::int64_t id : held) trace.push_back(drop(id));
+    trace.push_back({Kind::empty_cache});
+    const Replay found = replay(trace, settings, mib(random.between(60, 400)));
+    CHECK(found.peaks.allocated <= found.peaks.active);
+    CHECK(found.peaks.requested <= found.peaks.active);
+    CHECK(found.peaks.active <= found.peaks.reserved);
+    if (found.out_of_memory) continue;
+    CHECK(found.end.allocated.now == Bytes(0));
+    CHECK(found.end.active.now == Bytes(0));
+    CHECK(found.end.requested.now == Bytes(0));
+    CHECK(found.end.inactive_split.now == Bytes(0));
+    CHECK(found.end.reserved.now == Bytes(0));
+  }
 }
 
 TEST_CASE("allocator: events that make no sense are refused with their number") {
