@@ -51,7 +51,9 @@ class PartPlacer {
   void improve(std::int64_t goal, bool lower_helps, std::int64_t work, Limits& limits) {
     const std::int64_t target = std::max(goal - part_.base, bound_);
     LimitSettings settings = limits.remaining();
-    settings.work = std::min(work, limits.work_left());
+    // Enough for some dives at least.
+    const auto dives = kDives * static_cast<std::int64_t>(part_.items.size());
+    settings.work = std::min(std::max(work, dives), limits.work_left());
     Limits slice(settings);
     const bool exact_turn = turn_ % 2 == 1 || part_.items.size() <= kFew;
     if (exact_turn && CanonicalSearch::suits(part_.items, part_.sections)) {
@@ -72,6 +74,7 @@ class PartPlacer {
 
  private:
   static constexpr std::size_t kFew = 24;
+  static constexpr std::int64_t kDives = 16;
 
   void search(std::int64_t capacity, Limits& slice) {
     if (!exact_) exact_ = std::make_unique<CanonicalSearch>(part_.items, part_.sections, seed_);
