@@ -16,7 +16,7 @@
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
-#include "lowtide/driver/driver.h"
+#include "lowtide/driver/arena.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/budget.h"
@@ -30,7 +30,10 @@ struct PlanArguments {
   std::string graph, budget, start, transforms, output;
   SearchFlags search;
   MachineFlags links;
+  std::string footprint = "live";
   bool json = false;
+
+  bool wants_arena() const { return footprint == "arena"; }
 };
 
 // A start's transforms are those asked for, or, where transforms are looked for, any that may be
@@ -108,14 +111,16 @@ int run(const PlanArguments& given) {
   const bool looked_for = driver::looks_for_transforms(solvers, given.search.solver, problem);
 
   const auto start = std::chrono::steady_clock::now();
-  driver::Answer answer;
+  driver::ArenaAnswer answer;  // the budget may be that of live bytes, all the same
+  const Footprint footprint = given.wants_arena() ? Footprint::arena : Footprint::live;
   std::string not_written;
   {
     driver::Request request = make_request(given, problem, looked_for, interrupt.token());
     const bool live = !given.json && is_terminal(2);
     LiveLine line(search_progress_text(problem, false, {}, graph.total_time()), live);
     {
-      Autosave autosave(io::may_be_replaced(given.output));
+      // A plan without a place yet is not the answer.
+      Autosave autosave(!given.wants_arena() && io::may_be_replaced(given.output));
       request.watcher = [&](const solve::Progress& progress) {
         if (live)
           line.update(search_progress_text(problem, progress.plan != nullptr, progress.cost,
@@ -125,11 +130,15 @@ int run(const PlanArguments& given) {
           write_outcome(given.output, problem, terms.full_link, so_far, request);
         });
       };
-      answer = driver::solve(solvers, problem, request);
+      if (given.wants_arena())
+        answer = driver::solve_arena(solvers, problem, request);
+      else
+        answer.answer = driver::solve(solvers, problem, request);
     }
     try {
       if (!given.output.empty())
-        write_outcome(given.output, problem, terms.full_link, answer.outcome, request);
+        write_outcome(given.output, problem, terms.full_link, answer.answer.outcome, request,
+                      footprint, answer.placement);
     } catch (const InputError& error) {
       not_written = error.what();
     }
@@ -139,15 +148,17 @@ int run(const PlanArguments& given) {
   const PlanSummary summary{.graph = graph,
                             .budget = problem.budget,
                             .terms = terms,
-                            .answer = answer,
+                            .answer = answer.answer,
                             .looked_for_transforms = looked_for,
                             .solver = given.search.solver,
                             .seed = given.search.seed,
                             .seconds = seconds.count(),
-                            .plan_file = not_written.empty() ? given.output : ""};
+                            .plan_file = not_written.empty() ? given.output : "",
+                            .footprint = footprint,
+                            .placement = answer.placement};
   fmt::print("{}", given.json ? summary_json(summary) : summary_text(summary, output_style()));
   if (!not_written.empty()) throw InputError("", not_written);
-  return answer.outcome.plan ? kPlanFound : kNoPlan;
+  return answer.answer.outcome.plan ? kPlanFound : kNoPlan;
 }
 
 }  // namespace
@@ -170,6 +181,12 @@ void add_plan(CLI::App& app, int& status) {
   command->add_option(
       "--transform", given->transforms,
       "Plan the graph that these transforms make: a file with a list of them, such as a plan file");
+  command
+      ->add_option("--footprint", given->footprint,
+                   "What the budget limits: the bytes that are live, or the arena that planned "
+                   "offsets take")
+      ->check(CLI::IsMember({"live", "arena"}))
+      ->capture_default_str();
   add_search_flags(*command, given->search);
   add_machine_flags(*command, given->links);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");

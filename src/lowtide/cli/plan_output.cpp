@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/arena.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/plan/transformed_problem.h"
@@ -26,7 +27,8 @@ void require_writable(const std::string& path) {
 
 void write_outcome(const std::string& path, const Problem& problem,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
-                   const driver::Request& request) {
+                   const driver::Request& request, Footprint footprint,
+                   const std::optional<layout::PlanPlacement>& placement) {
   FoundBy asked;
   asked.solver = request.solver;
   asked.seed = request.seed;
@@ -34,6 +36,8 @@ void write_outcome(const std::string& path, const Problem& problem,
   asked.work_limit = request.limits.work;
   PlanFile file = plan_file(problem, outcome, std::move(asked));
   claim_full_link(file, problem.graph, full_link);
+  file.footprint = footprint;
+  if (placement) layout::write_offsets(file, *placement, driver::kArenaAlignment);
   io::write_text_file(path, io::write_plan(file));
 }
 
@@ -128,6 +132,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     row("status", fmt::format("{}, stopped by: {}", to_string(outcome.status),
                               to_string(outcome.stopped_by)));
     row("peak", report::exact_bytes_text(outcome.cost.peak));
+    if (summary.placement) row("arena", report::exact_bytes_text(summary.placement->arena));
     row("overhead", report::percent_text(overhead_percent(outcome.cost.duration, base)));
     row("bound", fmt::format("{}, gap {}{}", report::percent_text(bound),
                              report::percent_text(
@@ -218,11 +223,13 @@ std::string summary_json(const PlanSummary& summary) {
       {"order", to_string(summary.terms.order)},
       {"seed", summary.seed},
       {"budget", summary.budget.count()},
+      {"footprint", to_string(summary.footprint)},
       {"techniques", names_of(summary.terms)},
       {"transforms", transforms},
       {"transform_effects", effects},
       {"host_budget", if_there(summary.terms.host_budget)},
       {"peak", if_any(found, outcome.cost.peak.count())},
+      {"arena", summary.placement ? Json(summary.placement->arena.count()) : Json()},
       {"host_peak", if_any(found, outcome.cost.host_peak.count())},
       {"duration", if_any(found, outcome.cost.duration.count())},
       {"duration_full_link", if_there(full_link_duration(summary))},

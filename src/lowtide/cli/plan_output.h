@@ -1,9 +1,11 @@
 // What `plan` writes and prints.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/layout/place_plan.h"
 #include "lowtide/plan/terms.h"
 #include "lowtide/report/plot.h"
 
@@ -17,9 +19,11 @@ void require_writable(const std::string& path);
 inline constexpr const char* kWrittenMeanwhile = "written while the search was running";
 
 // Writes the plan file of an outcome; limits and seed are the request's. `full_link`: as of Terms.
+// With the footprint arena the plan has that placement.
 void write_outcome(const std::string& path, const Problem& problem,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
-                   const driver::Request& request);
+                   const driver::Request& request, Footprint footprint = Footprint::live,
+                   const std::optional<layout::PlanPlacement>& placement = std::nullopt);
 
 // What the live line says of a search.
 std::string search_progress_text(const Problem& problem, bool has_plan, const Cost& cost,
@@ -35,6 +39,8 @@ struct PlanSummary {
   std::uint64_t seed;
   double seconds;
   std::string plan_file;
+  Footprint footprint = Footprint::live;
+  std::optional<layout::PlanPlacement> placement = std::nullopt;
 };
 
 std::string summary_text(const PlanSummary& summary, const report::TerminalStyle& style);
