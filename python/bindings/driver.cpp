@@ -129,7 +129,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
       token, [&] { found = driver::solve_within(solvers, problem, request, result.footprint); },
       [&](bool last) { courier.deliver(last); });
   driver::Answer& answer = found.answer;
-  result.taken = found.taken;
+  result.taken = std::move(found.taken);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   result.outcome = std::make_shared<const Outcome>(std::move(answer.outcome));
   result.supported = answer.support.yes;

@@ -84,7 +84,7 @@ void bind_cost(nb::module_& module) {
 
 nb::object taken_of(const OutcomeObject& o, Footprint kind) {
   const bool there = o.footprint.kind == kind && o.taken.has_value();
-  return if_any(there, there ? o.taken->count() : 0);
+  return if_any(there, there ? o.taken->bytes.count() : 0);
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ nb::object taken_of(const OutcomeObject& o, Footprint kind) {
 PlanFile file_of(const OutcomeObject& o) {
   PlanFile file = plan_file(o.asked.problem(), *o.outcome, o.how);
   claim_full_link(file, *o.asked.graph, o.asked.terms.full_link);
-  driver::claim_footprint(file, *o.asked.graph, o.footprint);
+  driver::claim_footprint(file, o.footprint, o.taken);
   return file;
 }
 

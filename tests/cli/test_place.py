@@ -147,3 +147,20 @@ def test_work_repeats(resnet, tmp_path):
         assert lowtide("place", resnet, plan, "--work", "100000", "--seed", "3", "-o", path).code == 0
     assert files[0].read_text() == files[1].read_text()
     assert lowtide("verify", resnet, files[0]).code == 0
+
+
+def test_a_budget_of_the_arena(resnet, tmp_path):
+    path = tmp_path / "arena.plan.json"
+    done = lowtide("plan", resnet, "--budget", "60%", "--footprint", "arena", "--work", "60000", "--threads", "1",
+                   "-o", path, "--json")
+    assert done.code == 0
+    said = done.json()
+    assert said["footprint"] == "arena" and said["peak"] <= said["arena"] <= said["budget"]
+    written = json.loads(path.read_text())
+    assert written["footprint"] == "arena" and written["claims"]["arena"] == said["arena"]
+    assert lowtide("verify", resnet, path).code == 0
+    # The plan keeps its footprint: the arena stays within the budget.
+    assert lowtide("place", resnet, path, "-o", path).code == 0
+    assert lowtide("verify", resnet, path).code == 0 and json.loads(path.read_text())["footprint"] == "arena"
+    live = lowtide("plan", resnet, "--budget", "60%", "--work", "1000", "--json").json()
+    assert live["footprint"] == "live" and live["arena"] is None

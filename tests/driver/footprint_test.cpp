@@ -1,6 +1,8 @@
 // Budgets of what is taken, by measures that tell what they are asked.
 #include "lowtide/driver/footprint.h"
 
+#include <functional>
+
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
@@ -25,8 +27,12 @@ struct Case {
     request.limits.work = sanitized(100'000, 800'000);
     request.seed = 4;
   }
-  driver::FootprintAnswer within(const driver::Measure& measure) const {
-    return driver::solve_within(driver::all_solvers(), problem, request, measure);
+  driver::FootprintAnswer within(const std::function<Bytes(const Plan&)>& measure) const {
+    return driver::solve_within(driver::all_solvers(), problem, request,
+                                [&](const Plan& plan, Limits& limits) {
+                                  limits.spend(10);
+                                  return driver::Taken{measure(plan)};
+                                });
   }
   Bytes peak_of(const Plan& plan) const { return simulate(graph, plan).cost.peak; }
 };
@@ -36,7 +42,7 @@ TEST_CASE("footprint: what is live, measured, is a budget of live bytes") {
   const auto found = one.within([&](const Plan& plan) { return one.peak_of(plan); });
   const Outcome& outcome = found.answer.outcome;
   REQUIRE(outcome.plan.has_value());
-  CHECK(found.taken == outcome.cost.peak);
+  CHECK(found.taken->bytes == outcome.cost.peak);
   CHECK(outcome.cost.peak <= one.problem.budget);
   CHECK(found.rounds <= 2);
   CHECK(outcome.bound.duration <= outcome.cost.duration);
@@ -49,8 +55,8 @@ TEST_CASE("footprint: a plan that takes half more than is live is planned with a
   const auto found = one.within(measure);
   const Outcome& outcome = found.answer.outcome;
   REQUIRE(outcome.plan.has_value());
-  CHECK(found.taken == measure(*outcome.plan));
-  CHECK(*found.taken <= one.problem.budget);
+  CHECK(found.taken->bytes == measure(*outcome.plan));
+  CHECK(found.taken->bytes <= one.problem.budget);
   CHECK(outcome.cost.peak.count() > one.problem.budget.count() / 2);
   CHECK(found.rounds > 1);
   // The same seed and work: the same plan.
@@ -88,17 +94,17 @@ TEST_CASE("footprint: plan files claim what is taken, and the claims are checked
     terms.allocator.expandable_segments = true;
     const auto found = driver::solve_within(driver::all_solvers(), one.problem, one.request, terms);
     REQUIRE(found.answer.outcome.plan.has_value());
-    CHECK(*found.taken <= one.problem.budget);
+    CHECK(found.taken->bytes <= one.problem.budget);
     PlanFile file = plan_file(one.problem, found.answer.outcome, {});
-    driver::claim_footprint(file, one.graph, terms);
+    driver::claim_footprint(file, terms, found.taken);
     CHECK(check_plan(one.graph, file).kind == PlanVerdict::Kind::holds);
     CHECK_FALSE(layout::reserved_fault(one.graph, file));
     if (kind == Footprint::arena) {
-      CHECK(file.claims.arena == found.taken);
+      CHECK(file.claims.arena == found.taken->bytes);
       CHECK_FALSE(file.offsets.empty());
       continue;
     }
-    CHECK(file.claims.reserved == found.taken);
+    CHECK(file.claims.reserved == found.taken->bytes);
     CHECK(file.allocator == "expandable_segments:True");
     PlanFile other = file;
     other.claims.reserved = *file.claims.reserved - Bytes(1);

@@ -63,6 +63,8 @@ struct Placed {
   Bytes arena, load, bound;
   Status status = Status::unknown;
   StopReason stopped_by = StopReason::finished;
+  double seconds = 0;
+  std::int64_t work = 0;
 };
 
 std::vector<std::pair<std::string, Bytes>> baselines_of(const Placed& placed, Bytes alignment) {
@@ -81,8 +83,8 @@ std::string above_load(Bytes height, Bytes load) {
       100 * (static_cast<double>(height.count()) / static_cast<double>(load.count()) - 1));
 }
 
-void print(const PlaceArguments& given, const layout::PlaceSettings& settings, const Placed& placed,
-           const Limits& limits) {
+void print(const PlaceArguments& given, const layout::PlaceSettings& settings,
+           const Placed& placed) {
   const auto heights = given.baselines ? baselines_of(placed, settings.alignment)
                                        : std::vector<std::pair<std::string, Bytes>>();
   if (given.json) {
@@ -93,8 +95,8 @@ void print(const PlaceArguments& given, const layout::PlaceSettings& settings, c
                  {"buffers", placed.buffers.size()},
                  {"alignment", settings.alignment.count()},
                  {"capacity", settings.capacity ? Json(settings.capacity->count()) : Json()},
-                 {"seconds", limits.seconds()},
-                 {"work", limits.work()},
+                 {"seconds", placed.seconds},
+                 {"work", placed.work},
                  {"stopped_by", to_string(placed.stopped_by)}};
     for (const auto& [name, height] : heights) json["baselines"][name] = height.count();
     fmt::print("{}\n", json.dump());
@@ -121,9 +123,9 @@ bool has_failed(const Placed& placed) {
 }
 
 int finish(const PlaceArguments& given, const layout::PlaceSettings& settings, const Placed& placed,
-           const Limits& limits, const std::string& text) {
+           const std::string& text) {
   if (!given.output.empty()) io::write_text_file(given.output, text);
-  if (given.output != "-") print(given, settings, placed, limits);
+  if (given.output != "-") print(given, settings, placed);
   if (!has_failed(placed)) return kPlanFound;
   fmt::print(stderr, "lowtide: {}\n",
              placed.status == Status::infeasible
@@ -146,12 +148,19 @@ int place_buffers(const PlaceArguments& given, const Interrupt& interrupt) {
     }
   };
   const layout::Placement found = placement();
+  const Placed placed{.buffers = file.buffers,
+                      .resident = Bytes(0),
+                      .arena = found.height,
+                      .load = found.load,
+                      .bound = found.bound,
+                      .status = found.status,
+                      .stopped_by = found.stopped_by,
+                      .seconds = limits.seconds(),
+                      .work = limits.work()};
   const auto wrong =
       layout::check_placement(file.buffers, found.offsets, settings.alignment, found.height);
   check(!wrong, wrong.value_or(""));
-  const Placed placed{file.buffers, Bytes(0),     found.height,    found.load,
-                      found.bound,  found.status, found.stopped_by};
-  return finish(given, settings, placed, limits, io::write_buffers(file, found.offsets));
+  return finish(given, settings, placed, io::write_buffers(file, found.offsets));
 }
 
 // The ids of a plan's buffers say what they are: "start/t4", "step12/t7", "step12/workspace".
@@ -181,18 +190,19 @@ int place_tensors(const PlaceArguments& given, const Interrupt& interrupt) {
   if (was_arena && !settings.capacity) settings.capacity = file.budget;
   Limits limits(given.limits(interrupt.token()));
   const layout::PlanPlacement found = layout::place_plan(graph, file.plan, settings, limits);
+  const Placed placed{.buffers = layout::placeable(graph, file.plan).buffers,
+                      .resident = graph.resident(),
+                      .arena = found.arena,
+                      .load = found.load,
+                      .bound = found.bound,
+                      .status = found.status,
+                      .stopped_by = found.stopped_by,
+                      .seconds = limits.seconds(),
+                      .work = limits.work()};
   layout::write_offsets(file, found, settings.alignment);
   const PlanVerdict placed_verdict = check_plan(graph, file);
   check(placed_verdict.kind == PlanVerdict::Kind::holds, placed_verdict.reason);
   if (was_arena) file.footprint = Footprint::arena;
-
-  const Placed placed{layout::placeable(graph, file.plan).buffers,
-                      graph.resident(),
-                      found.arena,
-                      found.load,
-                      found.bound,
-                      found.status,
-                      found.stopped_by};
   io::BuffersFile buffers;
   std::vector<Bytes> offsets;
   for (const PlannedOffset& one : found.offsets) {
@@ -200,7 +210,7 @@ int place_tensors(const PlaceArguments& given, const Interrupt& interrupt) {
     offsets.push_back(one.offset);
   }
   buffers.buffers = placed.buffers;
-  return finish(given, settings, placed, limits,
+  return finish(given, settings, placed,
                 given.csv ? io::write_buffers(buffers, offsets) : io::write_plan(file));
 }
 

@@ -135,7 +135,8 @@ int run(const PlanArguments& given) {
     }
     try {
       if (!given.output.empty())
-        write_outcome(given.output, problem, terms.full_link, answer.outcome, request, footprint);
+        write_outcome(given.output, problem, terms.full_link, answer.outcome, request, footprint,
+                      found.taken);
     } catch (const InputError& error) {
       not_written = error.what();
     }

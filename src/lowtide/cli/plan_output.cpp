@@ -26,7 +26,8 @@ void require_writable(const std::string& path) {
 
 void write_outcome(const std::string& path, const Problem& problem,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
-                   const driver::Request& request, const driver::FootprintTerms& footprint) {
+                   const driver::Request& request, const driver::FootprintTerms& footprint,
+                   const std::optional<driver::Taken>& taken) {
   FoundBy asked;
   asked.solver = request.solver;
   asked.seed = request.seed;
@@ -34,7 +35,7 @@ void write_outcome(const std::string& path, const Problem& problem,
   asked.work_limit = request.limits.work;
   PlanFile file = plan_file(problem, outcome, std::move(asked));
   claim_full_link(file, problem.graph, full_link);
-  driver::claim_footprint(file, problem.graph, footprint);
+  driver::claim_footprint(file, footprint, taken);
   io::write_text_file(path, io::write_plan(file));
 }
 
@@ -84,7 +85,8 @@ Json if_there(const auto& value) { return value ? Json(value->count()) : Json();
 
 // What the plan takes, if the budget limits that.
 Json taken_json(const PlanSummary& summary, Footprint kind) {
-  return summary.footprint.kind == kind ? if_there(summary.taken) : Json();
+  return summary.footprint.kind == kind && summary.taken ? Json(summary.taken->bytes.count())
+                                                         : Json();
 }
 
 // What the plan found takes over the link that it was derated from, if it takes another time.
@@ -138,7 +140,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     const double bound = overhead_percent(outcome.bound.duration, base);
     row("status", fmt::format("{}, stopped by: {}", to_string(outcome.status),
                               to_string(outcome.stopped_by)));
-    if (!is_live && summary.taken) row(footprint, report::exact_bytes_text(*summary.taken));
+    if (!is_live && summary.taken) row(footprint, report::exact_bytes_text(summary.taken->bytes));
     row("peak", report::exact_bytes_text(outcome.cost.peak));
     row("overhead", report::percent_text(overhead_percent(outcome.cost.duration, base)));
     row("bound", fmt::format("{}, gap {}{}", report::percent_text(bound),

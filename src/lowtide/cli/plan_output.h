@@ -20,7 +20,8 @@ inline constexpr const char* kWrittenMeanwhile = "written while the search was r
 // Writes the plan file of an outcome; limits and seed are the request's. `full_link`: as of Terms.
 void write_outcome(const std::string& path, const Problem& problem,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
-                   const driver::Request& request, const driver::FootprintTerms& footprint = {});
+                   const driver::Request& request, const driver::FootprintTerms& footprint = {},
+                   const std::optional<driver::Taken>& taken = {});
 
 // What the live line says of a search.
 std::string search_progress_text(const Problem& problem, bool has_plan, const Cost& cost,
@@ -32,7 +33,7 @@ struct PlanSummary {
   const Terms& terms;
   const driver::Answer& answer;
   driver::FootprintTerms footprint = {};
-  std::optional<Bytes> taken = {};  // by the plan, of what the budget limits
+  std::optional<driver::Taken> taken = {};  // by the plan, of what the budget limits
   bool looked_for_transforms;
   std::string solver;
   std::uint64_t seed;

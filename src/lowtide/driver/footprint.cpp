@@ -32,6 +32,8 @@ constexpr std::size_t kPlans = 6;     // that are measured in a round
 // of live bytes are the same.
 constexpr std::int64_t kAsGood = 1'000, kNarrow = 2'000;
 
+constexpr double kMeasureShare = 0.25;  // of what is left, for the plans of a round
+
 struct Candidate {
   Plan plan;
   Cost cost;
@@ -84,7 +86,6 @@ class FootprintRun {
     ++found_.rounds;
     Answer answer = solve(solvers_, problem, request);
     limits_.spend_all(answer.work);
-    work_ += answer.work;
     verifications_ += answer.verifications;
     if (answer.outcome.plan) keep(*answer.outcome.plan, answer.outcome.cost);
     return answer;
@@ -111,7 +112,8 @@ class FootprintRun {
     bool fits = false;
     for (const Candidate& candidate : plans_) {
       if (least != nullptr && (fits || ended())) break;
-      const Bytes taken = measure_(candidate.plan);
+      Taken measured = measure(candidate.plan);
+      const Bytes taken = measured.bytes;
       found_.least = std::min(found_.least.value_or(taken), taken);
       const bool good = candidate.cost.duration <= as_good;
       if (least == nullptr || (good && taken < least_taken)) {
@@ -122,7 +124,7 @@ class FootprintRun {
       fits = fits || good;
       if (best_ && candidate.cost.duration >= best_->cost.duration) continue;
       best_ = candidate;
-      found_.taken = taken;
+      found_.taken = std::move(measured);
       found_by_ = outcome.found_by;
     }
     if (!fits) return below(*least, least_taken);
@@ -130,6 +132,13 @@ class FootprintRun {
     if (live_ < problem_.budget) return between(fitted_);
     // As good as plans for live bytes: what is left of the limits looks for a better one, once.
     return !by_itself(outcome.stopped_by) && !std::exchange(last_, true);
+  }
+
+  Taken measure(const Plan& plan) {
+    Limits limits(limits_.remaining(kMeasureShare / static_cast<double>(plans_.size())));
+    Taken taken = measure_(plan, limits);
+    limits_.spend_all(limits.work());
+    return taken;
   }
 
   bool below(const Candidate& plan, Bytes taken) {
@@ -158,7 +167,7 @@ class FootprintRun {
     found_.answer = std::move(first_);
     Answer& answer = found_.answer;
     Outcome& outcome = answer.outcome;
-    answer.work = work_;
+    answer.work = limits_.work();
     answer.smallest.reset();
     const bool had_plan = outcome.plan.has_value();
     if (best_) {
@@ -210,7 +219,6 @@ class FootprintRun {
   std::deque<Candidate> plans_;
   std::optional<Candidate> best_;
   std::string found_by_;
-  std::int64_t work_ = 0;
   int verifications_ = 0;
   FootprintAnswer found_;
 };

@@ -1,56 +1,55 @@
 // The measures of footprints, and what plan files say of them.
-#include "lowtide/base/error.h"
 #include "lowtide/driver/footprint.h"
-#include "lowtide/layout/place_plan.h"
-#include "lowtide/layout/reserved.h"
-#include "lowtide/sim/simulate.h"
+#include "lowtide/layout/allocator/replay.h"
+#include "lowtide/layout/footprint.h"
+#include "lowtide/layout/plan_trace.h"
 
 namespace lowtide::driver {
 
 namespace {
 
-constexpr Bytes kAlignment{512};              // what CUDA's allocators give
-constexpr std::int64_t kPlaceWork = 500'000;  // a fraction of a second
+Measure arena_of(const Problem& problem, const Request& request, const FootprintTerms& terms) {
+  return [&](const Plan& plan, Limits& limits) {
+    const layout::PlaceSettings settings{
+        .alignment = terms.alignment, .capacity = problem.budget, .seed = request.seed};
+    layout::PlanPlacement placed = layout::place_plan(problem.graph, plan, settings, limits);
+    const Bytes arena = placed.arena;
+    return Taken{arena, std::move(placed)};
+  };
+}
 
-// The same offsets each time. A capacity ends the search as soon as they lie within it.
-layout::PlanPlacement place(const Graph& graph, const Plan& plan, std::optional<Bytes> capacity) {
-  layout::PlaceSettings settings;
-  settings.alignment = kAlignment;
-  settings.capacity = capacity;
-  Limits limits(LimitSettings{.work = kPlaceWork});
-  return layout::place_plan(graph, plan, settings, limits);
+Measure reserved_for(const Problem& problem, const FootprintTerms& terms) {
+  return [&](const Plan& plan, Limits& limits) {
+    const layout::Trace trace = layout::plan_trace(problem.graph, plan, layout::kFootprintSteps);
+    limits.spend_all(static_cast<std::int64_t>(trace.size()) / 2);
+    return Taken{layout::replay(trace, terms.allocator).peaks.reserved};
+  };
 }
 
 }  // namespace
 
 FootprintAnswer solve_within(const solve::SolverTable& solvers, const Problem& problem,
                              const Request& request, const FootprintTerms& terms) {
-  switch (terms.kind) {
-    case Footprint::live: break;
-    case Footprint::arena:
-      return solve_within(solvers, problem, request, [&](const Plan& plan) {
-        return place(problem.graph, plan, problem.budget).arena;
-      });
-    case Footprint::reserved:
-      return solve_within(solvers, problem, request, [&](const Plan& plan) {
-        return layout::reserved_bytes(problem.graph, plan, terms.allocator);
-      });
-  }
+  if (terms.kind == Footprint::arena)
+    return solve_within(solvers, problem, request, arena_of(problem, request, terms));
+  if (terms.kind == Footprint::reserved)
+    return solve_within(solvers, problem, request, reserved_for(problem, terms));
   FootprintAnswer found;
   found.answer = solve(solvers, problem, request);
-  if (found.answer.outcome.plan) found.taken = found.least = found.answer.outcome.cost.peak;
   found.rounds = 1;
+  if (!found.answer.outcome.plan) return found;
+  found.least = found.answer.outcome.cost.peak;
+  found.taken = Taken{*found.least};
   return found;
 }
 
-void claim_footprint(PlanFile& file, const Graph& graph, const FootprintTerms& terms) {
+void claim_footprint(PlanFile& file, const FootprintTerms& terms,
+                     const std::optional<Taken>& taken) {
   file.footprint = terms.kind;
   if (terms.kind == Footprint::reserved) file.allocator = layout::to_string(terms.allocator);
-  if (file.plan.steps.empty()) return;
-  if (terms.kind == Footprint::reserved)
-    file.claims.reserved = layout::reserved_bytes(graph, file.plan, terms.allocator);
-  if (terms.kind == Footprint::arena)
-    layout::write_offsets(file, place(graph, file.plan, file.budget), kAlignment);
+  if (!taken) return;
+  if (terms.kind == Footprint::reserved) file.claims.reserved = taken->bytes;
+  if (taken->placement) layout::write_offsets(file, *taken->placement, terms.alignment);
 }
 
 }  // namespace lowtide::driver

@@ -10,7 +10,8 @@ namespace {
 constexpr std::size_t kMostItems = 4000;           // the search is as deep
 constexpr std::int64_t kMostMeetings = 4'000'000;  // pairs of items that share a section
 constexpr double kNoise = 0.5;
-constexpr std::int64_t kNodesPerItem = 10;  // of the shortest search
+constexpr std::int64_t kLooksPerUnit = 512;  // of work
+constexpr std::int64_t kNodesPerItem = 10;   // of the shortest search
 
 // 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...: searches of many lengths, each as much in all as any other.
 // Source: M. Luby, A. Sinclair and D. Zuckerman, "Optimal speedup of Las Vegas algorithms", 1993.
@@ -44,6 +45,8 @@ CanonicalSearch::CanonicalSearch(std::span<const Item> items, std::int32_t secti
       random_(seed),
       neighbours_(items.size()),
       of_section_(at(sections)),
+      place_in_(items.size()),
+      open_(at(sections)),
       factors_(items.size(), 1),
       ranks_(items.size()),
       placed_(items.size()),
@@ -55,8 +58,10 @@ CanonicalSearch::CanonicalSearch(std::span<const Item> items, std::int32_t secti
       offsets_(items.size()) {
   const auto count = static_cast<std::int32_t>(items.size());
   for (std::int32_t i = 0; i < count; ++i) {
-    for (std::int32_t s = items[at(i)].first; s < items[at(i)].last; ++s)
+    for (std::int32_t s = items[at(i)].first; s < items[at(i)].last; ++s) {
+      place_in_[at(i)].push_back(static_cast<std::int32_t>(of_section_[at(s)].size()));
       of_section_[at(s)].push_back(i);
+    }
     for (std::int32_t j = 0; j < count; ++j)
       if (i != j && items[at(i)].first < items[at(j)].last &&
           items[at(j)].first < items[at(i)].last)
@@ -99,6 +104,7 @@ CanonicalSearch::Answer CanonicalSearch::search_all() {
     left_[at(s)] = 0;
     for (const std::int32_t i : here) left_[at(s)] += items_[at(i)].size;
     if (left_[at(s)] > capacity_) return Answer::none;
+    open_[at(s)] = here.size();
     witness_[at(s)] = here.empty() ? -1 : here.front();
     if (s + 1 < sections_ && crossing_[at(s)] == 0) borders.push_back(s + 1);
   }
@@ -131,8 +137,9 @@ bool CanonicalSearch::fits_above(std::int64_t offset, std::int32_t first, std::i
 CanonicalSearch::Answer CanonicalSearch::search(const std::vector<std::int32_t>& open,
                                                 std::int32_t first, std::int32_t last,
                                                 std::int64_t least, std::int32_t least_rank) {
-  const auto work = static_cast<std::int64_t>(open.size()) + (last - first);
-  if (--nodes_left_ < 0 || limits_->spend(1 + work / 64)) return Answer::stopped;
+  looked_ += static_cast<std::int64_t>(open.size()) + (last - first);
+  const std::int64_t work = std::exchange(looked_, 0) / kLooksPerUnit;
+  if (--nodes_left_ < 0 || limits_->spend_all(1 + work)) return Answer::stopped;
   for (const Candidate& candidate : candidates(open, least, least_rank)) {
     // Everything still open in these sections lies at this offset or above; later candidates are
     // higher still.
@@ -230,8 +237,11 @@ bool CanonicalSearch::place(std::int32_t index) {
   placed_[at(index)] = 1;
   for (std::int32_t s = item.first; s < item.last; ++s) {
     left_[at(s)] -= item.size;
+    close(index, s);
     set(floor_[at(s)], end);
   }
+  looked_ +=
+      2 * (item.last - item.first) + static_cast<std::int64_t>(neighbours_[at(index)].size());
   if (end > capacity_) return false;
   std::int32_t first = item.first, last = item.last;
   for (const std::int32_t j : neighbours_[at(index)]) {
@@ -247,8 +257,23 @@ bool CanonicalSearch::place(std::int32_t index) {
 void CanonicalSearch::take_back(std::int32_t index, std::size_t mark) {
   for (; trail_.size() > mark; trail_.pop_back()) *trail_.back().value = trail_.back().before;
   const Item& item = items_[at(index)];
-  for (std::int32_t s = item.first; s < item.last; ++s) left_[at(s)] += item.size;
+  for (std::int32_t s = item.first; s < item.last; ++s) {
+    left_[at(s)] += item.size;
+    ++open_[at(s)];
+  }
   placed_[at(index)] = 0;
+}
+
+void CanonicalSearch::swap_in(std::int32_t section, std::size_t a, std::size_t b) {
+  std::vector<std::int32_t>& list = of_section_[at(section)];
+  std::swap(list[a], list[b]);
+  for (const std::size_t k : {a, b})
+    place_in_[at(list[k])][at(section - items_[at(list[k])].first)] = static_cast<std::int32_t>(k);
+}
+
+void CanonicalSearch::close(std::int32_t item, std::int32_t section) {
+  const std::int32_t place = place_in_[at(item)][at(section - items_[at(item)].first)];
+  swap_in(section, at(place), --open_[at(section)]);
 }
 
 bool CanonicalSearch::raise_floors(std::int32_t first, std::int32_t last) {
@@ -259,11 +284,17 @@ bool CanonicalSearch::raise_floors(std::int32_t first, std::int32_t last) {
     if (placed_[index] != 0 || lowest_[index] > floor_[at(s)]) {
       std::int64_t least = INT64_MAX;
       std::int32_t found = -1;
-      for (const std::int32_t j : of_section_[at(s)]) {
-        if (placed_[at(j)] != 0 || lowest_[at(j)] >= least) continue;
+      for (std::size_t k = 0; k < open_[at(s)]; ++k) {
+        const std::int32_t j = of_section_[at(s)][k];
+        ++looked_;
+        if (lowest_[at(j)] >= least) continue;
         least = lowest_[at(j)];
         found = j;
-        if (least <= floor_[at(s)]) break;
+        // What is low stays so for a while: the next look begins with it.
+        if (least <= floor_[at(s)]) {
+          swap_in(s, 0, k);
+          break;
+        }
       }
       set(witness_[at(s)], found);
       if (found < 0) continue;

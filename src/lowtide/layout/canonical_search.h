@@ -64,6 +64,8 @@ class CanonicalSearch {
                                     std::int32_t least_rank) const;
   bool place(std::int32_t item);
   void take_back(std::int32_t item, std::size_t mark);
+  void close(std::int32_t item, std::int32_t section);
+  void swap_in(std::int32_t section, std::size_t a, std::size_t b);
   bool raise_floors(std::int32_t first, std::int32_t last);
   bool fits_above(std::int64_t offset, std::int32_t first, std::int32_t last) const;
   void rank(const std::vector<std::int32_t>& open);
@@ -72,8 +74,13 @@ class CanonicalSearch {
   std::span<const Item> items_;
   std::int32_t sections_;
   Random random_;
-  std::vector<std::vector<std::int32_t>> neighbours_, of_section_;
+  std::vector<std::vector<std::int32_t>> neighbours_;
+  // The items of each section, open ones first; where each item stands in the list of each of its
+  // sections; and how many are open. An item that is taken back is open again where it stands.
+  std::vector<std::vector<std::int32_t>> of_section_, place_in_;
+  std::vector<std::size_t> open_;
   std::int64_t capacity_ = 0, nodes_left_ = 0;
+  std::int64_t looked_ = 0;  // at items and sections, since work was spent for it
   Limits* limits_ = nullptr;
   std::int64_t tries_ = 0;
   const Rule* rule_ = nullptr;

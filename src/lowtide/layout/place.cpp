@@ -46,20 +46,24 @@ class PartPlacer {
     }
   }
 
-  // Tries for `work` units to come down to the goal, or to raise the bound above it.
-  void improve(std::int64_t goal, std::int64_t work, Limits& limits) {
+  // Tries for `work` units to come down to the goal, or to raise the bound above it. Where every
+  // byte counts (`lower_helps`), heights above the goal are searched for as well.
+  void improve(std::int64_t goal, bool lower_helps, std::int64_t work, Limits& limits) {
     const std::int64_t target = std::max(goal - part_.base, bound_);
     LimitSettings settings = limits.remaining();
-    settings.work = std::min(work, limits.work_left());
+    // Enough for some dives at least.
+    const auto dives = kDives * static_cast<std::int64_t>(part_.items.size());
+    settings.work = std::min(std::max(work, dives), limits.work_left());
     Limits slice(settings);
-    const bool exact = (turn_++ % 2 == 1 || part_.items.size() <= kFew) &&
-                       CanonicalSearch::suits(part_.items, part_.sections);
-    if (exact) {
-      search(target, slice);
+    const bool exact_turn = turn_ % 2 == 1 || part_.items.size() <= kFew;
+    if (exact_turn && CanonicalSearch::suits(part_.items, part_.sections)) {
+      const bool between = lower_helps && turn_ % 4 == 3;
+      search(between ? target + (lowest_.height - target) / 2 : target, slice);
     } else {
       if (!wheel_) wheel_ = std::make_unique<SqueakyWheel>(part_.items, loads_, skyline_, seed_);
       wheel_->run(target, lowest_, slice);
     }
+    ++turn_;
     limits.spend_all(slice.work());
   }
 
@@ -70,10 +74,10 @@ class PartPlacer {
 
  private:
   static constexpr std::size_t kFew = 24;
+  static constexpr std::int64_t kDives = 16;
 
-  void search(std::int64_t target, Limits& slice) {
+  void search(std::int64_t capacity, Limits& slice) {
     if (!exact_) exact_ = std::make_unique<CanonicalSearch>(part_.items, part_.sections, seed_);
-    const std::int64_t capacity = target;
     switch (exact_->run(capacity, slice)) {
       case CanonicalSearch::Answer::found: {
         std::int64_t height = 0;
@@ -117,7 +121,7 @@ void improve(const std::vector<std::unique_ptr<PartPlacer>>& parts, std::int64_t
     const std::int64_t goal = capacity ? std::max(capacity->count(), bound) : bound;
     if ((*highest)->height() <= goal) return;
     if (capacity && bound > capacity->count()) return;
-    (*highest)->improve(goal, slice, limits);
+    (*highest)->improve(goal, !capacity, slice, limits);
     slice += slice / 4;
   }
 }

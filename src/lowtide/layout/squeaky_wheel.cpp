@@ -13,12 +13,15 @@ constexpr int kPatience = 60;  // dives without a lower height before another st
 
 SqueakyWheel::SqueakyWheel(std::span<const Item> items, std::span<const std::int64_t> loads,
                            Skyline& skyline, std::uint64_t seed)
-    : items_(items), skyline_(skyline), random_(seed) {
-  for (const Rule& rule : kRules) {
-    const std::vector<std::int32_t> ranks = ranks_by(rule, items, loads);
-    starts_.emplace_back(ranks.begin(), ranks.end());
-  }
-  keys_ = best_keys_ = starts_.front();
+    : items_(items), loads_(loads), skyline_(skyline), random_(seed) {
+  start_anew();
+  best_keys_ = keys_;
+}
+
+void SqueakyWheel::start_anew() {
+  const std::vector<std::int32_t> ranks =
+      ranks_by(kRules[starts_++ % kRules.size()], items_, loads_);
+  keys_.assign(ranks.begin(), ranks.end());
 }
 
 void SqueakyWheel::run(std::int64_t goal, Lowest& lowest, Limits& limits) {
@@ -60,7 +63,7 @@ void SqueakyWheel::restart() {
     keys_ = best_keys_;
     return;
   }
-  keys_ = starts_[start_++ % starts_.size()];
+  start_anew();
   best_ = INT64_MAX;
   for (double& key : keys_) key *= std::exp((random_.uniform() - 0.5) * 0.6);
 }

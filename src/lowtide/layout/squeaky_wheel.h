@@ -21,7 +21,7 @@ struct Lowest {
 
 class SqueakyWheel {
  public:
-  // `items` and `skyline` must outlive it; `loads` has the load over each item.
+  // All of these must outlive it; `loads` has the load over each item.
   SqueakyWheel(std::span<const Item> items, std::span<const std::int64_t> loads, Skyline& skyline,
                std::uint64_t seed);
 
@@ -32,12 +32,13 @@ class SqueakyWheel {
   void blame(std::int64_t above);  // what ends above
   void shuffle();
   void restart();
+  void start_anew();  // from the next rule
 
   std::span<const Item> items_;
+  std::span<const std::int64_t> loads_;
   Skyline& skyline_;
   Random random_;
-  std::vector<std::vector<double>> starts_;  // keys of the rules
-  std::size_t start_ = 0;                    // the next one
+  std::size_t starts_ = 0;
   std::vector<double> keys_, best_keys_;
   std::vector<std::int32_t> ranks_;
   std::int64_t best_ = INT64_MAX;  // height since the last start
