@@ -5,7 +5,7 @@
 
 #include "lowtide/driver/footprint.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 }
 

@@ -107,16 +107,16 @@ class FootprintRun {
     }
     const Ticks shortest = plans_.front().cost.duration;
     const Ticks as_good = shortest + Ticks(shortest.count() / kAsGood);
-    const Candidate* least = nullptr;  // the one that takes least of those that are as good
+    const Candidate* least = &plans_.front();  // takes least of those that are as good
     Bytes least_taken = Bytes::max();
     bool fits = false;
     for (const Candidate& candidate : plans_) {
-      if (least != nullptr && (fits || ended())) break;
+      if (least_taken < Bytes::max() && (fits || ended())) break;
       Taken measured = measure(candidate.plan);
       const Bytes taken = measured.bytes;
       found_.least = std::min(found_.least.value_or(taken), taken);
       const bool good = candidate.cost.duration <= as_good;
-      if (least == nullptr || (good && taken < least_taken)) {
+      if (good && taken < least_taken) {
         least = &candidate;
         least_taken = taken;
       }

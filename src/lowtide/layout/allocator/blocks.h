@@ -4,7 +4,7 @@
 //   block      a        <-> b  <-> c       <-> d              linked in the order of addresses
 //   pool                    b,                 d              ordered by size, then address
 //
-// Two free neighbours never lie side by side: they merge.
+// Two free neighbours never lie side by side: they merge. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 #include <set>
 #include <vector>
 
-namespace lowtide::layout {
+#include "lowtide/layout/allocator/trace.h"
 
-using Stream = std::int32_t;
+namespace lowtide::layout {
 
 struct Pool;
 

@@ -1,5 +1,5 @@
 // The memory that is reserved and free: which block serves a request best, and what is given back
-// to the device when memory runs out.
+// to the device when memory runs out. Private to the room.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // A model of PyTorch's caching allocator for CUDA (its native backend): which block each request
 // gets, and what is reserved for it. docs/reference/allocator.md has the rules in words.
+// Private to the room.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,5 @@
 // The memory of the device, and its addresses, as segments take them.
+// Private to the room.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 //
 //   space   | allocated | free | unmapped ..................... |
 //   pages   |     mapped       |
+//
+// Private to the room.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,5 @@
 // The text of allocator settings, token by token: "key:value,key:[1:2,3:4]".
+// Private to the room.
 #pragma once
 
 #include <cstdint>

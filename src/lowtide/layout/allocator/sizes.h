@@ -1,4 +1,5 @@
 // The sizes that the caching allocator gives to requests.
+// Private to the room.
 #pragma once
 
 #include "lowtide/layout/allocator/settings.h"

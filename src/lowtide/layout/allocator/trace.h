@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "lowtide/base/units.h"
-#include "lowtide/layout/allocator/blocks.h"
 
 namespace lowtide::layout {
+
+using Stream = std::int32_t;  // a number of its own
 
 struct TraceEvent {
   enum class Kind : std::uint8_t {
