@@ -24,8 +24,8 @@ ALLOWED = {
     "rewrite": CORE,
     "layout": CORE,
     "driver": CORE + ["engines", "solve", "rewrite", "layout"],
-    "io": CORE,
-    "report": CORE,
+    "io": CORE + ["layout"],
+    "report": CORE + ["layout"],
     "cli": CORE + ["engines", "solve", "rewrite", "layout", "driver", "io", "report"],
 }
 # Of room solve: what all solvers share, and the folders whose solvers share a folder `common`.

@@ -203,13 +203,13 @@ def test_the_suites_that_are_there_run(tmp_path):
 
 def test_the_check_runs_on_a_cpu(tmp_path, capsys):
     """In processes of its own, as users start it."""
-    code = main(["--device", "cpu", "--scale", "tiny", "--sections", "machine,runtime,attention", "--seconds", "550", "--out",
+    code = main(["--device", "cpu", "--scale", "tiny", "--sections", "machine,runtime,attention,reserved", "--seconds", "550", "--out",
                  str(tmp_path)])
     results = json.loads((tmp_path / "results.json").read_text())["results"]
     out = capsys.readouterr().out
     log = (tmp_path / "worker.log").read_text()
     assert code == 0 and all(not result["faults"] for result in results), f"{out}\n{log}"
-    assert {result["section"] for result in results} == {"machine", "runtime", "attention"}
+    assert {result["section"] for result in results} == {"machine", "runtime", "attention", "reserved"}
     rows = [result for result in results if report.is_plan(result)]
     assert len(rows) == 2 and all(row["equal"] and row["peak_mib"] <= row["budget_mib"] for row in rows)
     assert "attention dropout bf16 80%" in out and f"0 of {len(results)} results are not as they should be." in out

@@ -32,8 +32,10 @@ int run(int argc, char** argv) {
   add_curve(app, status);
   add_fit(app, status);
   add_verify(app, status);
+  add_place(app, status);
   add_apply(app, status);
   add_show(app, status);
+  add_footprint(app, status);
   add_solvers(app, status);
   add_devices(app, status);
   add_dimensions(app, status);

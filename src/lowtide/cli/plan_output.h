@@ -1,9 +1,10 @@
 // The output of `plan`: files and text.
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "lowtide/driver/driver.h"
+#include "lowtide/driver/footprint.h"
 #include "lowtide/plan/terms.h"
 #include "lowtide/report/plot.h"
 
@@ -19,13 +20,16 @@ inline constexpr const char* kWrittenMeanwhile = "written while the search was r
 // Writes the plan file of an outcome; limits and seed are the request's. `full_link`: as of Terms.
 void write_outcome(const std::string& path, const Question& question,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
-                   const driver::Request& request);
+                   const driver::Request& request, const driver::FootprintTerms& footprint = {},
+                   const std::optional<driver::Taken>& taken = {});
 
 struct PlanSummary {
   const Graph& graph;
   Bytes budget;
   const Terms& terms;
   const driver::Answer& answer;
+  driver::FootprintTerms footprint = {};
+  std::optional<driver::Taken> taken = {};  // by the plan, of what the budget limits
   bool looked_for_transforms;
   std::string solver;
   std::uint64_t seed;

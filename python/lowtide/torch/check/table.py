@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .section import Section
-from .sections import allocator, machine, offload, peers, prices, runtime, steps, suites, training, ways
+from .sections import allocator, machine, offload, peers, prices, reserved, runtime, steps, suites, training, ways
 
 SECTIONS = (
     Section("machine", 30, machine.facts),
@@ -16,6 +16,8 @@ SECTIONS = (
     Section("step", 60, steps.steps),
     Section("parts", 40, ways.parts),
     Section("expandable", 40, allocator.expandable, allocator.ENVIRONMENT),
+    Section("reserved", 40, reserved.reserved, reserved.ENVIRONMENT),
+    Section("reserved_expandable", 40, reserved.reserved_expandable, reserved.EXPANDABLE),
     Section("gpt_f32", 50, training.gpt_f32),
     Section("peers", 70, peers.peers),
     Section("large_gpt", 70, training.large_gpt_bf16),

@@ -1,0 +1,71 @@
+"""What the allocator reserves for plans, beside what its model says (docs/reference/allocator.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+import lowtide
+
+from ..measure import mib
+from ..section import Context
+
+SETTINGS = "expandable_segments:True"
+ENVIRONMENT = {"PYTORCH_ALLOC_CONF": "", "PYTORCH_CUDA_ALLOC_CONF": ""}
+EXPANDABLE = {"PYTORCH_ALLOC_CONF": SETTINGS, "PYTORCH_CUDA_ALLOC_CONF": SETTINGS}
+KINDS = ("resnet", "unet", "transformer", "chain")
+BUDGETS = ("", "75%", "60%", "50%", "40%")
+_CLOSE = .02  # of what is reserved
+
+
+def reserved(context: Context) -> None:
+    _compare(context, "")
+
+
+def reserved_expandable(context: Context) -> None:
+    _compare(context, SETTINGS)
+
+
+def _compare(context: Context, settings: str) -> None:
+    limit = torch.cuda.mem_get_info()[0] // 2 if context.on_gpu else 1 << 40
+    worst, runs, exact, off = 0.0, 0, 0, []
+    for seed in range(1 if context.tiny else 3):
+        for kind in KINDS:
+            graph = lowtide.generate(kind, 60 if context.tiny else 400, seed=seed)
+            for budget in BUDGETS:
+                if context.seconds_left < 8:
+                    break
+                plan = lowtide.plan(graph, budget, work=100_000).plan if budget else None
+                expected = lowtide.footprint(graph, plan, allocator=settings)
+                if (budget and plan is None) or expected.reserved > limit:
+                    continue
+                runs += 1
+                if not context.on_gpu:
+                    continue
+                allocated, taken = _replay(lowtide.plan_allocations(graph, plan))
+                error = taken / expected.reserved - 1
+                worst = max(worst, abs(error), key=abs)
+                exact += (allocated, taken) == (expected.allocated, expected.reserved)
+                if abs(error) > _CLOSE or allocated != expected.allocated:
+                    off.append(f"{kind} {seed} {budget or 'no plan'}: {mib(taken)} reserved, {mib(expected.reserved)} in the model")
+    context.say(f"reserved by {settings or 'the defaults'}", ["reserved"] if off else [], runs=runs, exact=exact,
+                worst_percent=round(100 * worst, 3), off=off[:10])
+
+
+def _replay(events: Iterable[tuple[Any, ...]]) -> tuple[int, int]:
+    """The peaks of the card's allocator: allocated, and reserved."""
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    torch.cuda.reset_peak_memory_stats()
+    held: dict[int, int] = {}
+    for event in events:
+        if event[0] == "allocate":
+            held[event[1]] = torch.cuda.caching_allocator_alloc(event[2])
+        elif event[0] == "free":
+            torch.cuda.caching_allocator_delete(held.pop(event[1]))
+    peaks = torch.cuda.max_memory_allocated() - before[0], torch.cuda.max_memory_reserved() - before[1]
+    for pointer in held.values():
+        torch.cuda.caching_allocator_delete(pointer)
+    return peaks
