@@ -16,6 +16,7 @@ from .techniques import NOTHING, TRANSFORMS, Techniques, host_budget_of, link_of
 Self = TypeVar("Self", bound="Options")
 
 Order = Literal["free", "given"]
+Footprint = Literal["live", "reserved"]
 Word = Union[str, float]  # a value of a solver's option: a name or a number
 
 
@@ -33,6 +34,8 @@ class PlannerOptions(TypedDict, total=False):
     link: str | None
     host_budget: int | str | None
     costs: str
+    footprint: Footprint
+    allocator: str | None
     progress: Callable[[lowtide.Progress], object] | None
 
 
@@ -54,6 +57,9 @@ class Options:
     link: the bytes a second of the link to the host, and the latency of a transfer ("25GB/s,10us").
     host_budget: the most bytes of copies on the host (an int or "8GiB").
     costs: the source of kernel prices; a device's name for example.
+    footprint: the bytes that the budget limits: "live" ones, or those that PyTorch's caching allocator has "reserved" by its model
+        (lowtide.footprint).
+    allocator: its settings, as in PYTORCH_ALLOC_CONF; None: those of the process.
     progress: called with the planner's events (lowtide.plan).
 
     Raises ValueError or TypeError that names the wrong option; numbers are stored as int and float.
@@ -71,6 +77,8 @@ class Options:
     link: str | None = None
     host_budget: int | str | None = None
     costs: str = "auto"
+    footprint: str = "live"
+    allocator: str | None = None
     progress: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:
@@ -85,6 +93,10 @@ class Options:
                    "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if self.footprint not in ("live", "reserved"):
+            raise ValueError(f"footprint must be 'live' or 'reserved', not {self.footprint!r}")
+        if self.allocator is not None:
+            _check_allocator(self.allocator)
         for name in ("link", "host_budget"):
             if getattr(self, name) is not None and "offload" not in self.techniques:
                 raise ValueError(f"{name} needs offloading, but techniques excludes it")
@@ -131,6 +143,10 @@ class Options:
         """The most bytes of copies on the host; None: no limit."""
         return None if self.host_budget is None else int(self.host_budget)
 
+    def allocator_on(self, device: Any) -> str | None:
+        """The settings of the allocator of a device; None where there is none to tell of, and no budget for it."""
+        return self.allocator if self.footprint == "live" else self.allocator or ""
+
     def without_transforms(self: Self) -> Self:
         """The same options without transforms: plans of the graph as captured."""
         return self._with(self.techniques - TRANSFORMS)
@@ -142,6 +158,12 @@ class Options:
     def _with(self: Self, techniques: frozenset[str]) -> Self:
         copies: dict[str, Any] = {} if "offload" in techniques else {"link": None, "host_budget": None}
         return replace(self, techniques=techniques or frozenset({"in_place"}), **copies)
+
+
+def _check_allocator(allocator: Any) -> None:
+    if not isinstance(allocator, str):
+        raise TypeError(f'allocator must be settings as in PYTORCH_ALLOC_CONF ("expandable_segments:True"), not {allocator!r}')
+    lowtide.replay_allocations([], allocator)  # which names what PyTorch would refuse
 
 
 def _solver_options(solver: Any, given: Any) -> SolverOptions:

@@ -14,6 +14,7 @@ from ..frontend.options import Options, PlannerOptions, link_text
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
 from ..frontend.techniques import bytes_of, names_offload
+from .compat.cuda import allocator_settings
 from .device.host import host_limit, host_of
 from .device.link import measured_link
 from .device.meter import bytes_held, storages_held
@@ -67,6 +68,7 @@ class Settings(Options):
         differ from Inductor without a plan as after another choice of fusions; emission/inductor.py).
     techniques: on a CPU, where the host is emulated, "offload" must be named.
     link: None: the link of the device in `costs`, else the measured one (device/link.py).
+    allocator: None: on a GPU those of the process, on a CPU PyTorch's defaults.
     host_budget: None: on a GPU half of the host's memory (device/host.py), on a CPU unlimited.
     loss_scale: the gradient of the loss that a hoisted backward assumes: "last" (of the last backward), a number, a tensor of one
         element, or a GradScaler.
@@ -177,6 +179,11 @@ class Settings(Options):
         room = host_limit() if self.host_budget is None else int(self.host_budget)
         host_of(device).allow(room)
         return room
+
+    def allocator_on(self, device: torch.device) -> str | None:
+        if self.allocator is None and device.type == "cuda":
+            return allocator_settings()
+        return super().allocator_on(device)
 
     def told(self, program: Program, alone: bool) -> dict[str, Any]:
         """The arguments of a Problem for one of several graphs that share a budget."""

@@ -6,7 +6,7 @@
 * plan: transforms and a plan, from the cache or by a search (search.py);
 * schedule: the plan in the order of the generated code (schedule.py, copies.py);
 * verify: check that the schedule keeps the budget.  Code cannot make every copy of a plan; if it then needs more memory, plan
-  again;
+  again.  Plan again too where the budget limits what the allocator reserves, and it reserves more;
 * report: describe the plan (report.py, breakdown.py).
 
 The budget limits the whole peak: inputs and parameters of the graph, memory of others, and all tensors live during the step.
@@ -39,6 +39,7 @@ from .schedule import Schedule, schedule
 from .search import NotInParts, Search, Transforms
 
 _ATTEMPTS = 3  # to find a plan whose copies the code can make unchanged
+_ROUNDS = 8  # plans at most until one's reserved bytes are within the budget
 
 
 def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
@@ -51,9 +52,9 @@ def plan_program(program: Program, options: Options, constraints: Constraints, b
     began = time.perf_counter()
     progress.stage("planning")
     question = Question(program, options, constraints, budget)
-    answer = question.answer(start)
-    if answer.cost is None:
-        answer = _with_fewer_copies(question, answer, start)
+    answer = _keeping_the_budget(question, start)
+    if options.footprint == "reserved":
+        answer = _within_reserved(question, answer)
     return answer.schedule, _report(answer, question.limit, time.perf_counter() - began)
 
 
@@ -200,6 +201,12 @@ class Answer:
     cost: lowtide.Cost | None
 
     @functools.cached_property
+    def reserved(self) -> int:
+        """Bytes that the allocator reserves for it."""
+        allocator = self.question.options.allocator_on(self.program.device)
+        return lowtide.footprint(self.graph, self.plan, allocator=allocator or "").reserved
+
+    @functools.cached_property
     def timeline(self) -> lowtide.Timeline:
         """The live bytes at each step of the code, whether it keeps the budget or not."""
         return lowtide.simulate(self.graph, self.plan)
@@ -211,6 +218,39 @@ def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
         return {}
     techniques = [name for name in asked["techniques"] if name not in TRANSFORMS]
     return {"link": asked["link"], "host_budget": asked["host_budget"], "techniques": techniques}
+
+
+def _keeping_the_budget(question: Question, start: lowtide.Plan | None) -> Answer:
+    answer = question.answer(start)
+    return _with_fewer_copies(question, answer, start) if answer.cost is None else answer
+
+
+def _within_reserved(question: Question, answer: Answer) -> Answer:
+    """The plan, or one for less live memory, for which the allocator reserves no more than the budget.  Each is planned for as much
+    less as the one before reserves too much, or, where no plan was found for so little, halfway to that.
+
+    Raises BudgetError.
+    """
+    limit, floor = question.limit, answer.found.facts["floor"]
+    least, refused = answer.reserved, floor - 1  # the least that is reserved so far; live bytes that no plan was found for
+    for _ in range(_ROUNDS):
+        taken = answer.reserved
+        least = min(least, taken)
+        if taken <= limit:
+            return answer
+        peak = answer.timeline.peak
+        live = peak - (taken - limit)
+        if live <= refused:
+            live = (refused + peak) // 2
+        if live <= refused:
+            break
+        try:
+            answer = _keeping_the_budget(Question(question.given, question.options, question.constraints, live), None)
+        except BudgetError:
+            refused = live
+    raise BudgetError(f"no plan was found for which the allocator reserves no more than {size_text(limit)} ({limit} bytes); the least "
+                      f"found is {size_text(least)} ({least} bytes). Its settings may reserve less (lowtide.footprint names some that do); "
+                      "footprint='live' limits what is allocated", floor, least, limit)
 
 
 def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan | None) -> Answer:
@@ -268,4 +308,5 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
         transforms=list(map(breakdown.said, breakdown.together(transforms))),
         techniques=breakdown.techniques(graph, program, transforms, scheduled, cost),
         offloaded=breakdown.offloaded(program, scheduled), link=question.asked.get("link") if scheduled.copied else None,
-        exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan)
+        exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan, footprint=question.options.footprint,
+        allocator=question.options.allocator_on(program.device))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections import Counter
@@ -54,6 +55,8 @@ class Report:
     order of their application.  techniques: the effect of each.
     offloaded: bytes copied to the host, by tensor name.  link: the link that prices those copies, as lowtide.plan takes it,
     before the reserved tenth is subtracted.  exactness: which results are bit-identical.
+    footprint: the bytes that the budget limits, "live" or "reserved".  allocator: the settings of the device's caching allocator;
+    None where no such allocator is known, as on a CPU.
     outside: number of the model's parameters whose gradients come from no captured graph, and so are not planned.
     graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan of it.
     """
@@ -86,6 +89,15 @@ class Report:
     link: str | None = None
     exactness: Exactness = field(default_factory=Exactness)
     outside: int = 0
+    footprint: str = "live"
+    allocator: str | None = None
+
+    @functools.cached_property
+    def reserved(self) -> int | None:
+        """Bytes that the allocator reserves over some steps, by its model; None where no allocator is known."""
+        if self.allocator is None:
+            return None
+        return lowtide.footprint(self.graph, self.plan, allocator=self.allocator).reserved
 
     @property
     def overhead(self) -> float:
@@ -108,7 +120,9 @@ class Report:
 
     def __str__(self) -> str:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
-        return (f"lowtide: {self.name}: peak {size_text(self.peak)}, budget {size_text(self.budget)} (unplanned "
+        reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved)"
+        of_reserved = " of reserved bytes" if self.footprint == "reserved" else ""
+        return (f"lowtide: {self.name}: peak {size_text(self.peak)}{reserved}, budget {size_text(self.budget)}{of_reserved} (unplanned "
                 f"{size_text(self.own_peak)}), "
                 f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}"
                 + (f"; the gradients of {self.outside} parameters are made outside of every graph, and are not planned"

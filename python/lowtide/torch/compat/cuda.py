@@ -1,5 +1,6 @@
 """PyTorch's private functions for CUDA."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -30,3 +31,11 @@ def allocations_of(run: Callable[[], Any], device: torch.device) -> list[int] | 
         torch.cuda.memory._record_memory_history(None)
     signs = {"alloc": 1, "free_completed": -1}
     return [signs[entry["action"]] * entry["size"] for entry in trace if entry["action"] in signs]
+
+
+def allocator_settings() -> str:
+    """The settings of this process's caching allocator for CUDA, as PYTORCH_ALLOC_CONF has them."""
+    try:
+        return str(torch.cuda.memory._snapshot()["allocator_settings"]["PYTORCH_CUDA_ALLOC_CONF"])
+    except (KeyError, RuntimeError, TypeError):
+        return os.environ.get("PYTORCH_ALLOC_CONF", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
