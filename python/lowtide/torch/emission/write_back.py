@@ -5,7 +5,7 @@ the other: three kernels for every batch norm, for which a GPU waits.  After a w
 itself, and that copy does nothing.
 
 A batch norm whose running statistics nobody else reads updates them in place, as in eager execution: its functional form copies
-both first.
+both first.  The plan counts these copies nonetheless, a few KiB.
 """
 
 from __future__ import annotations
