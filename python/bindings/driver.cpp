@@ -121,12 +121,12 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                     now.plan != nullptr ? std::optional(now.cost) : std::nullopt, now.smallest_peak,
                     now.bound});
     };
-  const Problem problem = result.asked.problem();
+  const Question question = result.asked.question();
   const auto begun = std::chrono::steady_clock::now();
   const solve::SolverTable solvers = all_solvers(result.asked.graph, own.guests);
   driver::FootprintAnswer found;
   run_beside(
-      token, [&] { found = driver::solve_within(solvers, problem, request, result.footprint); },
+      token, [&] { found = driver::solve_within(solvers, question, request, result.footprint); },
       [&](bool last) { courier.deliver(last); });
   driver::Answer& answer = found.answer;
   result.taken = std::move(found.taken);

@@ -90,7 +90,7 @@ nb::object taken_of(const OutcomeObject& o, Footprint kind) {
 }  // namespace
 
 PlanFile file_of(const OutcomeObject& o) {
-  PlanFile file = plan_file(o.asked.problem(), *o.outcome, o.how);
+  PlanFile file = plan_file(o.asked.question(), *o.outcome, o.how);
   claim_full_link(file, *o.asked.graph, o.asked.terms.full_link);
   driver::claim_footprint(file, o.footprint, o.taken);
   return file;

@@ -25,11 +25,11 @@ Request request(std::int64_t work, std::uint64_t seed = 0) {
 
 FootprintAnswer solve_arena(const Problem& problem, const Request& request, Bytes alignment) {
   const driver::FootprintTerms terms{.kind = Footprint::arena, .alignment = alignment};
-  return driver::solve_within(driver::all_solvers(), problem, request, terms);
+  return driver::solve_within(driver::all_solvers(), {problem}, request, terms);
 }
 
 PlanVerdict verdict(const Problem& problem, const FootprintAnswer& found, Bytes alignment) {
-  PlanFile file = plan_file(problem, found.answer.outcome, {});
+  PlanFile file = plan_file({problem}, found.answer.outcome, {});
   driver::claim_footprint(file, {.kind = Footprint::arena, .alignment = alignment}, found.taken);
   return check_plan(problem.graph, file);
 }

@@ -41,23 +41,24 @@ struct Candidate {
 
 class FootprintRun {
  public:
-  FootprintRun(const solve::SolverTable& solvers, const Problem& problem, const Request& request,
+  FootprintRun(const solve::SolverTable& solvers, const Question& question, const Request& request,
                const Measure& measure)
       : solvers_(solvers),
-        problem_(problem),
+        question_(question),
+        budget_(question.problem.budget),
         request_(request),
         measure_(measure),
-        any_transforms_(looks_for_transforms(solvers, request.solver, problem)),
+        any_transforms_(looks_for_transforms(solvers, request.solver, question)),
         limits_(request.limits),
-        live_(problem.budget),
-        missed_(problem.budget) {}
+        live_(budget_),
+        missed_(budget_) {}
 
   FootprintAnswer run() {
     first_ = round();
     floor_ = first_.outcome.bound.peak;
     if (!first_.outcome.plan || !judge(first_.outcome)) return finish();
     while (found_.rounds < kRounds && !ended()) {
-      const bool whole = live_ == problem_.budget && !any_transforms_;
+      const bool whole = live_ == budget_ && !any_transforms_;
       const Answer answer = round();
       Ticks& bound = first_.outcome.bound.duration;
       if (whole) bound = std::max(bound, answer.outcome.bound.duration);
@@ -68,8 +69,8 @@ class FootprintRun {
 
  private:
   Answer round() {
-    Problem problem = problem_;
-    problem.budget = live_;
+    Question question = question_;
+    question.problem.budget = live_;
     Request request = request_;
     const int left = kRounds - found_.rounds;
     const double share = found_.rounds == 0 ? kFirstShare : last_ ? 1.0 : 1.0 / left;
@@ -84,7 +85,7 @@ class FootprintRun {
       if (request_.watcher) request_.watcher(progress);
     };
     ++found_.rounds;
-    Answer answer = solve(solvers_, problem, request);
+    Answer answer = solve(solvers_, question, request);
     limits_.spend_all(answer.work);
     verifications_ += answer.verifications;
     if (answer.outcome.plan) keep(*answer.outcome.plan, answer.outcome.cost);
@@ -120,7 +121,7 @@ class FootprintRun {
         least = &candidate;
         least_taken = taken;
       }
-      if (taken > problem_.budget) continue;
+      if (taken > budget_) continue;
       fits = fits || good;
       if (best_ && candidate.cost.duration >= best_->cost.duration) continue;
       best_ = candidate;
@@ -129,7 +130,7 @@ class FootprintRun {
     }
     if (!fits) return below(*least, least_taken);
     fitted_ = std::max(fitted_, live_);
-    if (live_ < problem_.budget) return between(fitted_);
+    if (live_ < budget_) return between(fitted_);
     // As good as plans for live bytes: what is left of the limits looks for a better one, once.
     return !by_itself(outcome.stopped_by) && !std::exchange(last_, true);
   }
@@ -144,8 +145,8 @@ class FootprintRun {
   bool below(const Candidate& plan, Bytes taken) {
     missed_ = std::min(missed_, live_);
     // The next plan may take about the same ratio of its live bytes.
-    const Bytes next(checked_mul_div(plan.cost.peak.count(), problem_.budget.count(), taken.count(),
-                                     Rounding::floor));
+    const Bytes next(
+        checked_mul_div(plan.cost.peak.count(), budget_.count(), taken.count(), Rounding::floor));
     const Bytes low = std::max({empty_, fitted_, floor_});
     if (next <= low || next >= missed_) return between(low);
     live_ = next;
@@ -154,7 +155,7 @@ class FootprintRun {
 
   bool between(Bytes low) {
     low = std::max(low, floor_);
-    if (missed_ - low > Bytes(problem_.budget.count() / kNarrow))
+    if (missed_ - low > Bytes(budget_.count() / kNarrow))
       live_ = Bytes(low.count() + (missed_ - low).count() / 2);
     else if (best_)
       live_ = std::max(fitted_, low);
@@ -179,7 +180,7 @@ class FootprintRun {
       outcome.status =
           outcome.cost.duration == outcome.bound.duration ? Status::optimal : Status::feasible;
       Gate gate("footprint");
-      gate.verify(problem_, outcome);
+      gate.verify(question_, outcome);
       verifications_ += gate.verifications();
       if (found_.rounds > 2)
         add_note(outcome, "planned " + std::to_string(found_.rounds) +
@@ -205,7 +206,8 @@ class FootprintRun {
   }
 
   const solve::SolverTable& solvers_;
-  const Problem& problem_;
+  const Question& question_;
+  Bytes budget_;
   const Request& request_;
   const Measure& measure_;
   bool any_transforms_;  // bounds are those of each plan's own transforms
@@ -225,11 +227,11 @@ class FootprintRun {
 
 }  // namespace
 
-FootprintAnswer solve_within(const solve::SolverTable& solvers, const Problem& problem,
+FootprintAnswer solve_within(const solve::SolverTable& solvers, const Question& question,
                              const Request& request, const Measure& measure) {
-  if (problem.objective != Objective::least_time)
+  if (question.problem.objective != Objective::least_time)
     throw InputError("footprint", "is for plans of least time within a budget");
-  return FootprintRun(solvers, problem, request, measure).run();
+  return FootprintRun(solvers, question, request, measure).run();
 }
 
 }  // namespace lowtide::driver

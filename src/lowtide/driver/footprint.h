@@ -35,20 +35,20 @@ struct Taken {
 using Measure = std::function<Taken(const Plan&, Limits&)>;
 
 struct FootprintAnswer {
-  // To the problem, where the budget limits what is measured. Bounds are those of live bytes, which
-  // no footprint is below.
+  // To the question, where the budget limits what is measured. Bounds are those of live bytes,
+  // which no footprint is below.
   Answer answer;
   std::optional<Taken> taken;  // by its plan
   std::optional<Bytes> least;  // by any plan that was measured
   int rounds = 0;              // solves, each for a budget of live bytes
 };
 
-// Throws as `solve` does, and InputError for a problem that is not of least time. The watcher sees
+// Throws as `solve` does, and InputError for a question that is not of least time. The watcher sees
 // plans whose live bytes are within the budget, before they are measured.
-FootprintAnswer solve_within(const solve::SolverTable& solvers, const Problem& problem,
+FootprintAnswer solve_within(const solve::SolverTable& solvers, const Question& question,
                              const Request& request, const Measure& measure);
 // The same by the measure of these terms; for `live` what `solve` says.
-FootprintAnswer solve_within(const solve::SolverTable& solvers, const Problem& problem,
+FootprintAnswer solve_within(const solve::SolverTable& solvers, const Question& question,
                              const Request& request, const FootprintTerms& terms);
 
 // The file with what its plan takes by these terms: the claim of it, and offsets or the allocator's
