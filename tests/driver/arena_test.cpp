@@ -29,7 +29,7 @@ FootprintAnswer solve_arena(const Problem& problem, const Request& request, Byte
 }
 
 PlanVerdict verdict(const Problem& problem, const FootprintAnswer& found, Bytes alignment) {
-  PlanFile file = plan_file(problem, found.answer.outcome, {});
+  PlanFile file = plan_file({problem}, found.answer.outcome, {});
   driver::claim_footprint(file, {.kind = Footprint::arena, .alignment = alignment}, found.taken);
   return check_plan(problem.graph, file);
 }

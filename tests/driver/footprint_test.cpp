@@ -20,7 +20,8 @@ namespace {
 
 struct Case {
   Graph graph = generate("resnet", 120, 3);
-  Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * 6 / 10)};
+  Question question{{.graph = graph, .budget = Bytes(own_peak(graph).count() * 6 / 10)}};
+  Problem& problem = question.problem;
   driver::Request request;
 
   Case() {
@@ -28,7 +29,7 @@ struct Case {
     request.seed = 4;
   }
   driver::FootprintAnswer within(const std::function<Bytes(const Plan&)>& measure) const {
-    return driver::solve_within(driver::all_solvers(), {problem}, request,
+    return driver::solve_within(driver::all_solvers(), question, request,
                                 [&](const Plan& plan, Limits& limits) {
                                   limits.spend(10);
                                   return driver::Taken{measure(plan)};
@@ -93,10 +94,10 @@ TEST_CASE("footprint: plan files claim what is taken, and the claims are checked
     driver::FootprintTerms terms{.kind = kind};
     terms.allocator.expandable_segments = true;
     const auto found =
-        driver::solve_within(driver::all_solvers(), {one.problem}, one.request, terms);
+        driver::solve_within(driver::all_solvers(), one.question, one.request, terms);
     REQUIRE(found.answer.outcome.plan.has_value());
     CHECK(found.taken->bytes <= one.problem.budget);
-    PlanFile file = plan_file(one.problem, found.answer.outcome, {});
+    PlanFile file = plan_file(one.question, found.answer.outcome, {});
     driver::claim_footprint(file, terms, found.taken);
     CHECK(check_plan(one.graph, file).kind == PlanVerdict::Kind::holds);
     CHECK_FALSE(layout::reserved_fault(one.graph, file));

@@ -45,19 +45,20 @@ class FootprintRun {
                const Measure& measure)
       : solvers_(solvers),
         question_(question),
+        budget_(question.problem.budget),
         request_(request),
         measure_(measure),
         any_transforms_(looks_for_transforms(solvers, request.solver, question)),
         limits_(request.limits),
-        live_(question.problem.budget),
-        missed_(question.problem.budget) {}
+        live_(budget_),
+        missed_(budget_) {}
 
   FootprintAnswer run() {
     first_ = round();
     floor_ = first_.outcome.bound.peak;
     if (!first_.outcome.plan || !judge(first_.outcome)) return finish();
     while (found_.rounds < kRounds && !ended()) {
-      const bool whole = live_ == question_.problem.budget && !any_transforms_;
+      const bool whole = live_ == budget_ && !any_transforms_;
       const Answer answer = round();
       Ticks& bound = first_.outcome.bound.duration;
       if (whole) bound = std::max(bound, answer.outcome.bound.duration);
@@ -120,7 +121,7 @@ class FootprintRun {
         least = &candidate;
         least_taken = taken;
       }
-      if (taken > question_.problem.budget) continue;
+      if (taken > budget_) continue;
       fits = fits || good;
       if (best_ && candidate.cost.duration >= best_->cost.duration) continue;
       best_ = candidate;
@@ -129,7 +130,7 @@ class FootprintRun {
     }
     if (!fits) return below(*least, least_taken);
     fitted_ = std::max(fitted_, live_);
-    if (live_ < question_.problem.budget) return between(fitted_);
+    if (live_ < budget_) return between(fitted_);
     // As good as plans for live bytes: what is left of the limits looks for a better one, once.
     return !by_itself(outcome.stopped_by) && !std::exchange(last_, true);
   }
@@ -144,8 +145,8 @@ class FootprintRun {
   bool below(const Candidate& plan, Bytes taken) {
     missed_ = std::min(missed_, live_);
     // The next plan may take about the same ratio of its live bytes.
-    const Bytes next(checked_mul_div(plan.cost.peak.count(), question_.problem.budget.count(),
-                                     taken.count(), Rounding::floor));
+    const Bytes next(
+        checked_mul_div(plan.cost.peak.count(), budget_.count(), taken.count(), Rounding::floor));
     const Bytes low = std::max({empty_, fitted_, floor_});
     if (next <= low || next >= missed_) return between(low);
     live_ = next;
@@ -154,7 +155,7 @@ class FootprintRun {
 
   bool between(Bytes low) {
     low = std::max(low, floor_);
-    if (missed_ - low > Bytes(question_.problem.budget.count() / kNarrow))
+    if (missed_ - low > Bytes(budget_.count() / kNarrow))
       live_ = Bytes(low.count() + (missed_ - low).count() / 2);
     else if (best_)
       live_ = std::max(fitted_, low);
@@ -206,6 +207,7 @@ class FootprintRun {
 
   const solve::SolverTable& solvers_;
   const Question& question_;
+  Bytes budget_;
   const Request& request_;
   const Measure& measure_;
   bool any_transforms_;  // bounds are those of each plan's own transforms

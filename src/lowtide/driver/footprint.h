@@ -43,7 +43,7 @@ struct FootprintAnswer {
   int rounds = 0;              // solves, each for a budget of live bytes
 };
 
-// Throws as `solve` does, and InputError for a problem that is not of least time. The watcher sees
+// Throws as `solve` does, and InputError for a question that is not of least time. The watcher sees
 // plans whose live bytes are within the budget, before they are measured.
 FootprintAnswer solve_within(const solve::SolverTable& solvers, const Question& question,
                              const Request& request, const Measure& measure);

@@ -8,19 +8,21 @@ namespace lowtide::driver {
 
 namespace {
 
-Measure arena_of(const Problem& problem, const Request& request, const FootprintTerms& terms) {
+Measure arena_of(const Question& question, const Request& request, const FootprintTerms& terms) {
   return [&](const Plan& plan, Limits& limits) {
     const layout::PlaceSettings settings{
-        .alignment = terms.alignment, .capacity = problem.budget, .seed = request.seed};
-    layout::PlanPlacement placed = layout::place_plan(problem.graph, plan, settings, limits);
+        .alignment = terms.alignment, .capacity = question.problem.budget, .seed = request.seed};
+    layout::PlanPlacement placed =
+        layout::place_plan(question.problem.graph, plan, settings, limits);
     const Bytes arena = placed.arena;
     return Taken{arena, std::move(placed)};
   };
 }
 
-Measure reserved_for(const Problem& problem, const FootprintTerms& terms) {
+Measure reserved_for(const Question& question, const FootprintTerms& terms) {
   return [&](const Plan& plan, Limits& limits) {
-    const layout::Trace trace = layout::plan_trace(problem.graph, plan, layout::kFootprintSteps);
+    const layout::Trace trace =
+        layout::plan_trace(question.problem.graph, plan, layout::kFootprintSteps);
     limits.spend_all(static_cast<std::int64_t>(trace.size()) / 2);
     return Taken{layout::replay(trace, terms.allocator).peaks.reserved};
   };
@@ -31,9 +33,9 @@ Measure reserved_for(const Problem& problem, const FootprintTerms& terms) {
 FootprintAnswer solve_within(const solve::SolverTable& solvers, const Question& question,
                              const Request& request, const FootprintTerms& terms) {
   if (terms.kind == Footprint::arena)
-    return solve_within(solvers, question, request, arena_of(question.problem, request, terms));
+    return solve_within(solvers, question, request, arena_of(question, request, terms));
   if (terms.kind == Footprint::reserved)
-    return solve_within(solvers, question, request, reserved_for(question.problem, terms));
+    return solve_within(solvers, question, request, reserved_for(question, terms));
   FootprintAnswer found;
   found.answer = solve(solvers, question, request);
   found.rounds = 1;

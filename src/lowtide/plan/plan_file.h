@@ -71,7 +71,7 @@ struct PlanFile {
   std::optional<Techniques> techniques = std::nullopt;  // allowed ones; absent: all
   std::optional<Bytes> host_budget = std::nullopt;      // absent: no limit
   std::optional<Machine> full_link = std::nullopt;      // the plan's machine before derating
-  Footprint footprint = Footprint::live;                // the bytes that the budget limits
+  Footprint footprint = Footprint::live;                // what the budget limits
   std::string allocator = {};                           // PyTorch's settings; for `reserved`
   std::optional<Bytes> alignment = std::nullopt;        // of the offsets; absent: 1
   Plan plan;                                            // without steps if no plan was found

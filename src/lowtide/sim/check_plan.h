@@ -31,8 +31,9 @@ void claim_full_link(PlanFile& file, const Graph& graph, const std::optional<Mac
 // `verify` checks the steps with the file's own budget, order, machine and techniques. Then
 // duration, peak and the duration over the full link must equal the claims; the bound must not
 // exceed the duration; an optimal plan's bound must be its duration; status and the presence of
-// steps must agree. With offsets, tensors and workspaces that live at the same step must be apart,
-// within the claimed arena. The bytes that the footprint names must be claimed, within the budget.
+// steps must agree; tensors and workspaces that are live at the same step must be apart by the
+// offsets, within the claimed arena; and what the footprint names must be claimed, within the
+// budget.
 PlanVerdict check_plan(const Graph& graph, const PlanFile& file);
 
 // The transformed graph of a plan, and the file of the same plan for that graph, without

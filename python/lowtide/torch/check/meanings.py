@@ -14,8 +14,8 @@ FAULTS = {
     "prices": "the time of a step without a plan differs from the sum of its measured kernels: predictions have the same error",
     "pinning": "host memory cannot be pinned, so copies block the host: offloading is slow here (ulimit -l, containers)",
     "blocks": "the allocator's block sizes differ from those that plans assume: peaks may exceed the plan by the difference",
-    "reserved": "the allocator reserves other bytes than its model says, by more than 2 %: budgets of reserved bytes may not hold "
-                "here; please report it, with results.json",
+    "reserved": "the allocator reserves bytes that differ from its model's by more than 2 %: budgets of reserved bytes may not hold; "
+                "please report it, with results.json",
     "draws": "recomputed dropout draws other numbers here, so plans would change results; please report it",
     "tests": "the project's tests fail here: results.json has their output",
     "error": "an exception ended this section: results.json has its traceback",
