@@ -1,11 +1,10 @@
 // lowtide/driver/driver.h
-#include "lowtide/driver/driver.h"
-
 #include <chrono>
 
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/arena.h"
 
 #include "problem.h"
 #include "run.h"
@@ -58,6 +57,12 @@ std::vector<Plan> starts_of(nb::handle start) {
   return starts;
 }
 
+Footprint footprint_of(const std::string& text) {
+  if (text == "live") return Footprint::live;
+  if (text == "arena") return Footprint::arena;
+  throw InputError("footprint \"" + text + "\"", "must be live or arena");
+}
+
 ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& objective,
                        nb::handle time_limit, const GivenTerms& terms,
                        const std::optional<nb::dict>& live_limits) {
@@ -82,11 +87,12 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                    nb::object progress, nb::handle device, const std::optional<std::string>& link,
                    nb::handle techniques, nb::handle derate, nb::handle host_budget,
                    const std::optional<nb::dict>& live_limits, nb::handle transforms,
-                   nb::handle costs) {
+                   nb::handle costs, const std::string& footprint) {
   OutcomeObject result;
   result.asked = asked_of(graph, budget, objective, time_limit,
                           {order, device, link, techniques, derate, host_budget, costs, transforms},
                           live_limits);
+  result.footprint = footprint_of(footprint);
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::Request request;
@@ -110,10 +116,19 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
   const Problem problem = result.asked.problem();
   const auto begun = std::chrono::steady_clock::now();
   const solve::SolverTable solvers = all_solvers(result.asked.graph, own.guests);
-  driver::Answer answer;
+  driver::ArenaAnswer found;
   run_beside(
-      token, [&] { answer = driver::solve(solvers, problem, request); },
+      token,
+      [&] {
+        if (result.footprint == Footprint::arena)
+          found = driver::solve_arena(solvers, problem, request);
+        else
+          found.answer = driver::solve(solvers, problem, request);
+      },
       [&](bool last) { courier.deliver(last); });
+  driver::Answer& answer = found.answer;
+  if (found.placement)
+    result.placement = std::make_shared<const layout::PlanPlacement>(std::move(*found.placement));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   result.outcome = std::make_shared<const Outcome>(std::move(answer.outcome));
   result.supported = answer.support.yes;
@@ -216,6 +231,7 @@ void bind_driver(nb::module_& module) {
       nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
       nb::arg("host_budget") = nb::none(), nb::arg("live_limits") = nb::none(),
       nb::arg("transforms") = nb::none(), nb::arg("costs") = nb::none(),
+      nb::arg("footprint") = "live",
       nb::sig(
           "def plan(graph: Graph | Problem, budget: int | str | None = None, *, order: str = "
           "\"free\", objective: str = \"time\", time_limit: int | str | None = None, solver: "
@@ -228,7 +244,7 @@ void bind_driver(nb::module_& module) {
           "host_budget: int | str | None = None, live_limits: dict[int, int | str] | None "
           "= None, transforms: collections.abc.Sequence[dict[str, typing.Any]] | None = None, "
           "costs: "
-          "str | os.PathLike[str] | None = None) -> Outcome"),
+          "str | os.PathLike[str] | None = None, footprint: str = \"live\") -> Outcome"),
       "Plan a graph for a memory budget. The plan is verified.\n\n"
       "`budget`, `order`, `objective`, `time_limit`, `device`, `link`, `techniques`, `derate`, "
       "`host_budget`, `live_limits`, `transforms`, `costs`: see Problem. `time`: time limit in "
@@ -238,7 +254,9 @@ void bind_driver(nb::module_& module) {
       "and `top` of `hiremate` also accept your own objects, alone or in a list with names. "
       "`start`: start plans, the best first. `progress` is called in the calling thread with a "
       "Progress, at most 20 times a second; an exception in it ends the solve and is "
-      "raised.\n\nThe solve releases the interpreter's lock. Ctrl-C ends it and returns the best "
+      "raised. `footprint`: what the budget limits: the bytes that are \"live\", or the \"arena\" "
+      "in which every tensor of the plan has an offset.\n\nThe solve releases the interpreter's "
+      "lock. Ctrl-C ends it and returns the best "
       "plan so far, with stopped_by \"cancelled\"; a second one raises "
       "KeyboardInterrupt.\n\nRaises Error.");
 }

@@ -16,6 +16,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "lowtide/io/plan_json.h"
+#include "lowtide/layout/place_plan.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/terms.h"
 
@@ -63,6 +64,8 @@ struct OutcomeObject {
   ProblemObject asked;
   std::shared_ptr<const Outcome> outcome;
   FoundBy how;  // it was asked for: solver, seed, limits
+  Footprint footprint = Footprint::live;
+  std::shared_ptr<const layout::PlanPlacement> placement = nullptr;  // with the footprint arena
   bool supported = true;
   double seconds = 0;
   // Made when first asked for.
@@ -74,6 +77,9 @@ struct OutcomeObject {
 // Operands and arguments as a graph file has them.
 nb::list operand_list(const std::vector<Operand>& list);
 nb::dict argument_dict(const std::vector<Argument>& list);
+
+// Offsets as tuples (step, tensor, offset), None as in a plan file.
+nb::list offsets_list(const std::vector<PlannedOffset>& offsets);
 
 // The file that `lowtide plan -o` writes for it.
 PlanFile file_of(const OutcomeObject& outcome);
@@ -91,6 +97,7 @@ void bind_generate(nb::module_& module);
 void bind_device(nb::module_& module);
 void bind_roofline(nb::module_& module);
 void bind_op_price(nb::module_& module);
+void bind_place(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_problem(nb::module_& module);
 void bind_outcome(nb::module_& module);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "lowtide/driver/arena.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/sim/check_plan.h"
 
@@ -87,6 +88,8 @@ void bind_cost(nb::module_& module) {
 PlanFile file_of(const OutcomeObject& o) {
   PlanFile file = plan_file(o.asked.problem(), *o.outcome, o.how);
   claim_full_link(file, *o.asked.graph, o.asked.terms.full_link);
+  file.footprint = o.footprint;
+  if (o.placement) layout::write_offsets(file, *o.placement, driver::kArenaAlignment);
   return file;
 }
 
@@ -108,6 +111,16 @@ void bind_outcome(nb::module_& module) {
       .def_prop_ro(
           "budget", [](const OutcomeObject& o) { return budget_or_none(o.asked); },
           nb::sig("def budget(self) -> int | None"), "The budget of the problem in bytes.")
+      .def_prop_ro(
+          "footprint", [](const OutcomeObject& o) { return to_string(o.footprint); },
+          "What the budget limits: \"live\" or \"arena\".")
+      .def_prop_ro(
+          "arena",
+          [](const OutcomeObject& o) {
+            return if_any(o.placement != nullptr, o.placement ? o.placement->arena.count() : 0);
+          },
+          nb::sig("def arena(self) -> int | None"),
+          "With the footprint \"arena\": bytes of the plan's arena. Its offsets are the plan's.")
       .def_prop_ro("order", [](const OutcomeObject& o) { return to_string(o.asked.terms.order); })
       .def_prop_ro(
           "duration",

@@ -28,6 +28,7 @@ from lowtide._core import (
     Option,
     Outcome,
     Part,
+    Placement,
     Plan,
     PlanError,
     Problem,
@@ -45,6 +46,7 @@ from lowtide._core import (
     generate,
     own_plan,
     partition,
+    place,
     plan,
     priced_on,
     register_solver,
@@ -58,9 +60,9 @@ from lowtide._core import (
 
 __all__ = [
     "Block", "BlockBudget", "Context", "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress",
-    "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Plan", "PlanError",
+    "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Placement", "Plan", "PlanError",
     "Problem", "Progress", "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply",
-    "costs_of", "curve", "devices", "fit", "generate", "own_plan", "partition", "plan", "priced_on", "register_solver",
+    "costs_of", "curve", "devices", "fit", "generate", "own_plan", "partition", "place", "plan", "priced_on", "register_solver",
     "report_html", "report_text", "simulate", "solvers", "transform", "verify",
 ]
 

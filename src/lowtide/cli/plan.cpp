@@ -56,6 +56,8 @@ void demand_transforms(const std::string& path, const Plan& start, const Problem
 Plan load_start(const std::string& path, const Problem& problem, bool looked_for) {
   PlanFile file = load_plan(path);
   file.claims = {};
+  file.offsets.clear();
+  file.footprint = Footprint::live;
   file.budget.reset();
   file.host_budget.reset();
   file.order = problem.order;
