@@ -128,8 +128,9 @@ class Bench {
            const std::string& order, const std::string& solver, const Variant& variant) {
     AskedTerms terms{.order = order == "given" ? Order::given : Order::free};
     if (!settings_.link.empty()) terms.link = settings_.link;
-    const Problem problem =
-        problem_on(graph, resolve_budget(parse_budget(budget), graph), terms_of(terms, graph));
+    const Question question =
+        question_on(graph, resolve_budget(parse_budget(budget), graph), terms_of(terms, graph));
+    const Problem& problem = question.problem;
     if (!telling(variant, problem)) {
       done_ += settings_.seeds;
       return;
@@ -157,7 +158,7 @@ class Bench {
       request.limits.work = asked.work;
       request.seed = asked.seed;
       request.threads = settings_.threads;
-      const Measurement measured = measure(varied, problem, request);
+      const Measurement measured = measure(varied, question, request);
       files.add(asked, measured);
       ++done_;
       report(asked, order, measured);

@@ -68,9 +68,9 @@ std::optional<double> Measurement::within() const {
   return more <= 0.05 ? 0 : std::numeric_limits<double>::infinity();
 }
 
-Measurement measure(const solve::SolverTable& solvers, const Problem& problem,
+Measurement measure(const solve::SolverTable& solvers, const Question& question,
                     driver::Request request) {
-  const Graph& graph = problem.graph;
+  const Graph& graph = question.problem.graph;
   Measurement result;
   request.watcher = [&](const solve::Progress& progress) {
     const Ticks* duration = progress.plan != nullptr ? &progress.cost.duration : nullptr;
@@ -82,7 +82,7 @@ Measurement measure(const solve::SolverTable& solvers, const Problem& problem,
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   try {
-    const driver::Answer answer = driver::solve(solvers, problem, request);
+    const driver::Answer answer = driver::solve(solvers, question, request);
     const Outcome& outcome = answer.outcome;
     result.seconds = elapsed();
     result.status = answer.support.yes ? to_string(outcome.status) : "unsupported";

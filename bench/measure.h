@@ -40,7 +40,7 @@ struct Measurement {
 };
 
 // Does not throw for what a solver does wrong: that is a row of the table, too.
-Measurement measure(const solve::SolverTable& solvers, const Problem& problem,
+Measurement measure(const solve::SolverTable& solvers, const Question& question,
                     driver::Request request);
 
 }  // namespace lowtide::bench

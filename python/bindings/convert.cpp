@@ -109,7 +109,7 @@ Terms terms_of(const GivenTerms& given, const Graph& graph) {
                    .device = device_from(given.device),
                    .link = given.link,
                    .techniques = list_text(given.techniques)};
-  asked.part_costs = costs_from(given.costs);
+  asked.costs = costs_from(given.costs);
   if (!given.transforms.is_none()) asked.transforms = transforms_from(given.transforms);
   if (!given.host_budget.is_none()) asked.host_budget = size_text("host_budget", given.host_budget);
   if (given.derate.is_none()) return terms_of(asked, graph);

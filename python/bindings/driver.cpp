@@ -113,7 +113,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                     now.plan != nullptr ? std::optional(now.cost) : std::nullopt, now.smallest_peak,
                     now.bound});
     };
-  const Problem problem = result.asked.problem();
+  const Question question = result.asked.question();
   const auto begun = std::chrono::steady_clock::now();
   const solve::SolverTable solvers = all_solvers(result.asked.graph, own.guests);
   driver::ArenaAnswer found;
@@ -121,9 +121,9 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
       token,
       [&] {
         if (result.footprint == Footprint::arena)
-          found = driver::solve_arena(solvers, problem, request);
+          found = driver::solve_arena(solvers, question, request);
         else
-          found.answer = driver::solve(solvers, problem, request);
+          found.answer = driver::solve(solvers, question, request);
       },
       [&](bool last) { courier.deliver(last); });
   driver::Answer& answer = found.answer;

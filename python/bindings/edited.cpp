@@ -21,7 +21,7 @@ Indices copied(const Ids& ids) {
   return found;
 }
 
-Role role_of(const std::string& word) {
+Role role_named(const std::string& word) {
   for (const Role role : {Role::input, Role::parameter, Role::state, Role::constant,
                           Role::activation, Role::gradient})
     if (to_string(role) == word) return role;
@@ -46,7 +46,7 @@ void edit(Tensor& tensor, nb::handle changes) {
     else if (key == "bytes")
       tensor.bytes = Bytes(nb::cast<std::int64_t>(value));
     else if (key == "role")
-      tensor.role = role_of(nb::cast<std::string>(value));
+      tensor.role = role_named(nb::cast<std::string>(value));
     else if (key == "shape")
       tensor.shape = value.is_none() ? Indices() : nb::cast<Indices>(value);
     else if (key == "dtype")

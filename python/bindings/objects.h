@@ -18,7 +18,7 @@
 #include "lowtide/io/plan_json.h"
 #include "lowtide/layout/place_plan.h"
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/terms.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::python {
 
@@ -51,12 +51,12 @@ struct ProblemObject {
   Terms terms = {};
   std::vector<LiveLimit> live_limits = {};
 
-  Problem problem() const {
-    Problem problem = problem_on(*graph, budget, terms);
-    problem.time_limit = time_limit;
-    problem.objective = objective;
-    problem.live_limits = live_limits;
-    return problem;
+  Question question() const {
+    Question question = question_on(*graph, budget, terms);
+    question.problem.time_limit = time_limit;
+    question.problem.objective = objective;
+    question.live_limits = live_limits;
+    return question;
   }
 };
 

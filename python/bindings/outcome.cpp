@@ -86,7 +86,7 @@ void bind_cost(nb::module_& module) {
 }  // namespace
 
 PlanFile file_of(const OutcomeObject& o) {
-  PlanFile file = plan_file(o.asked.problem(), *o.outcome, o.how);
+  PlanFile file = plan_file(o.asked.question(), *o.outcome, o.how);
   claim_full_link(file, *o.asked.graph, o.asked.terms.full_link);
   file.footprint = o.footprint;
   if (o.placement) layout::write_offsets(file, *o.placement, driver::kArenaAlignment);

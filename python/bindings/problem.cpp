@@ -38,8 +38,8 @@ nb::dict limits_of(const ProblemObject& problem) {
 
 ProblemObject without_limits(const ProblemObject& problem) {
   if (problem.live_limits.empty()) return problem;
-  const Problem asked = problem.problem();
-  const driver::LiveLimitReduction reduction(asked);
+  const Question asked = problem.question();
+  const driver::LiveLimitReduction reduction(asked.problem, asked.live_limits);
   ProblemObject plain = problem;
   plain.graph = make_graph(Graph(reduction.problem().graph));
   plain.budget = reduction.problem().budget;
@@ -63,7 +63,7 @@ ProblemObject make_problem(const GraphObject& graph, nb::handle budget,
                      "is missing; write bytes (8GiB, 512MB, 1000000), a share of the "
                      "graph's peak (80%) or of its activations (act:50%)");
   if (live_limits) problem.live_limits = limits_from(*live_limits, *graph);
-  check_live_limits(problem.problem());
+  check_live_limits(problem.question().problem, problem.live_limits);
   return problem;
 }
 

@@ -45,8 +45,9 @@ class PythonSolver final : public solve::Solver {
   Outcome solve(const Problem& problem, solve::Context& context) const override {
     if (!context.done()) call(problem, context);
     if (!context.engine_believed())
-      context.set_note("a bound that " + is_->name +
-                       " claimed was above a plan that verifies, and is left out");
+      context.set_note(is_->name +
+                       " claimed a lower bound above the duration of a verified plan; the bound is "
+                       "ignored");
     return context.finish();
   }
 

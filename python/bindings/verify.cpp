@@ -48,7 +48,7 @@ Cost judge(nb::handle asked, const PlanObject& plan, nb::handle budget,
                           std::string(to_string(file.claims.status.value_or(Status::unknown))),
                       std::nullopt);
   if (problem) {
-    const Verdict whole = verify(problem->problem(), file.plan);
+    const Verdict whole = verify(problem->question(), file.plan);
     if (!whole.ok) throw PlanRefused(whole.violation->reason, whole.violation->step);
   }
   return *verdict.cost;

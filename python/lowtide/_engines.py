@@ -19,7 +19,7 @@ def _inside(package: str, pattern: str) -> str:
 
 
 def paths() -> tuple[str, str, str]:
-    """Of CP-SAT's library, of HiGHS's, and of the program they run in; "" for what is not there."""
+    """Paths of CP-SAT's library, of HiGHS's library, and of the worker program; "" for a missing one."""
     worker = os.path.join(sysconfig.get_path("scripts"), "lowtide-worker")
     return (
         _inside("ortools", ".libs/libortools.so*"),

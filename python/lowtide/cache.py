@@ -15,7 +15,7 @@ from typing import Any
 
 
 def folder() -> Path | None:
-    """Where the cache is, or None if there shall be none."""
+    """The folder of the cache; None if the cache is switched off."""
     asked = os.environ.get("LOWTIDE_CACHE", "")
     if asked.lower() in ("off", "0", "no"):
         return None
@@ -34,7 +34,7 @@ def path_of(kind: str, *key: Any) -> Path | None:
 
 
 def read(path: Path | None) -> Any:
-    """What `write` put there, or None."""
+    """The value that `write` stored there, or None."""
     if path is None:
         return None
     try:

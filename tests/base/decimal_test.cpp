@@ -5,7 +5,7 @@
 
 namespace lowtide {
 
-TEST_CASE("decimal: a number is a fraction and what stands behind it") {
+TEST_CASE("decimal: a number is a fraction and the text after it") {
   const Decimal number = read_decimal(without_spaces(" 12.50 GB / S"));
   CHECK(number.digits == 1250);
   CHECK(number.scale == 100);
@@ -23,7 +23,7 @@ TEST_CASE("decimal: a second point, a sign or nothing ends the number") {
   CHECK(read_decimal(".5%").scale == 10);
 }
 
-TEST_CASE("decimal: what does not fit into 63 bits is too long") {
+TEST_CASE("decimal: numbers beyond 63 bits are too long") {
   CHECK_FALSE(read_decimal("9223372036854775807").too_long);
   CHECK(read_decimal("9223372036854775808").too_long);
   CHECK(read_decimal("0.0000000000000000001").too_long);

@@ -11,7 +11,7 @@
 
 namespace lowtide {
 
-TEST_CASE("ids: one kind does not pass for another") {
+TEST_CASE("ids: one kind does not convert to another") {
   static_assert(!std::is_convertible_v<OpId, TensorId>);
   static_assert(!std::is_constructible_v<OpId, TensorId>);
   static_assert(!std::is_convertible_v<std::size_t, OpId>);
@@ -33,14 +33,14 @@ TEST_CASE("ids: invalid until given an index, and ordered by it") {
 template <class Vector, class Index>
 concept FoundBy = requires(Vector vector, Index index) { vector[index]; };
 
-TEST_CASE("ids: all of a list, in order") {
+TEST_CASE("ids: a loop over all ids of a list") {
   std::size_t next = 0;
   for (const OpId op : AllIds<OpId>(3)) CHECK(op.index() == next++);
   CHECK(next == 3);
   for ([[maybe_unused]] const OpId op : AllIds<OpId>(0)) FAIL("there is none");
 }
 
-TEST_CASE("a vector by id: only its own id finds a place") {
+TEST_CASE("a vector by id: only its own id type indexes it") {
   static_assert(FoundBy<IdVector<OpId, int>, OpId>);
   static_assert(!FoundBy<IdVector<OpId, int>, TensorId>);
   static_assert(!FoundBy<IdVector<OpId, int>, std::size_t>);
@@ -54,7 +54,7 @@ TEST_CASE("a vector by id: only its own id finds a place") {
   CHECK(vector.back() == 9);
 }
 
-TEST_CASE("compressed rows: of ids, found by ids") {
+TEST_CASE("compressed rows: indexed by ids") {
   using Rows = Csr<TensorId, OpId>;
   static_assert(FoundBy<Rows, OpId>);
   static_assert(!FoundBy<Rows, TensorId>);
@@ -67,7 +67,7 @@ TEST_CASE("compressed rows: of ids, found by ids") {
   CHECK(rows[OpId(1)].front() == TensorId(4));
 }
 
-TEST_CASE("compressed rows: empty rows, full rows, nothing at all") {
+TEST_CASE("compressed rows: empty and full rows, and no rows") {
   Csr<int> rows;
   CHECK(rows.rows() == 0);
   CHECK(rows.size() == 0);

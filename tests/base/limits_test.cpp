@@ -15,7 +15,7 @@ TEST_CASE("limits: without any, nothing ever stops") {
   CHECK(limits.work() == 1'000'000'000);
 }
 
-TEST_CASE("limits: work ends at its limit exactly, and stays so") {
+TEST_CASE("limits: work ends exactly at its limit, and stays ended") {
   for (std::int64_t limit : {1, 7, 999, 1000, 1001, 12'345}) {
     Limits limits(LimitSettings{.work = limit});
     std::int64_t spent = 0;
@@ -80,7 +80,7 @@ TEST_CASE("limits: a cancel from another thread") {
   CHECK(limits.reason() == StopReason::cancelled);
 }
 
-TEST_CASE("limits: what stopped first is the reason") {
+TEST_CASE("limits: the first limit reached is the reason") {
   CancelToken cancel;
   Limits limits(LimitSettings{.work = 10, .cancel = &cancel});
   while (!limits.spend()) {
@@ -90,7 +90,7 @@ TEST_CASE("limits: what stopped first is the reason") {
   CHECK(limits.reason() == StopReason::work_limit);
 }
 
-TEST_CASE("limits: a share of what is left, for a part of the work") {
+TEST_CASE("limits: a share of the remaining limits, for a subsolver") {
   CancelToken cancel;
   Limits limits(LimitSettings{.seconds = 100, .work = 1000, .cancel = &cancel});
   limits.spend(200);
@@ -107,7 +107,7 @@ TEST_CASE("limits: a share of what is left, for a part of the work") {
   CHECK_FALSE(Limits().remaining().seconds);
 }
 
-TEST_CASE("limits: reasons have words") {
+TEST_CASE("limits: reasons have texts") {
   CHECK(to_string(StopReason::finished) == "finished");
   CHECK(to_string(StopReason::gave_up) == "gave up");
   CHECK(to_string(StopReason::deadline) == "deadline");
@@ -115,7 +115,7 @@ TEST_CASE("limits: reasons have words") {
   CHECK(to_string(StopReason::cancelled) == "cancelled");
 }
 
-TEST_CASE("limits: what is used up goes from 0 to 1, by whichever limit is nearer") {
+TEST_CASE("limits: the used share goes from 0 to 1, by the limit that is nearer") {
   CHECK(Limits().used() == 0);
   Limits work(LimitSettings{.work = 400});
   CHECK(work.used() == 0);
@@ -129,7 +129,7 @@ TEST_CASE("limits: what is used up goes from 0 to 1, by whichever limit is neare
   CHECK(Limits(LimitSettings{.seconds = 0.0}).used() == 1);
 }
 
-TEST_CASE("limits: an interrupter ends those that look, for good, and what they hand on") {
+TEST_CASE("limits: an interrupter ends the limits that poll it, and those derived from them") {
   struct AtLook final : Interrupter {
     explicit AtLook(int at) : left(at) {}
     bool ends() noexcept override { return left-- == 0; }

@@ -9,7 +9,7 @@
 
 namespace lowtide {
 
-TEST_CASE("random: the stream of a seed is fixed for ever") {
+TEST_CASE("random: the stream of a seed never changes") {
   Random random(0);
   // xoshiro256** seeded by SplitMix64, computed by other means.
   CHECK(random.next() == 0x99ec5f36cb75f2b4u);
@@ -60,7 +60,7 @@ TEST_CASE("random: numbers are about as likely as one another") {
   CHECK(sum == doctest::Approx(50'000).epsilon(0.01));
 }
 
-TEST_CASE("random: a shuffle keeps what it shuffles") {
+TEST_CASE("random: a shuffle is a permutation") {
   Random random(3);
   std::vector<int> items(100);
   std::iota(items.begin(), items.end(), 0);

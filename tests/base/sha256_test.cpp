@@ -29,7 +29,7 @@ TEST_CASE("sha256: the example values of FIPS 180-4") {
         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST_CASE("sha256: lengths about the end of a block, where the padding needs another") {
+TEST_CASE("sha256: lengths at which the padding needs another block") {
   CHECK(sha256(std::string(55, 'a')) ==
         "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
   CHECK(sha256(std::string(56, 'a')) ==

@@ -126,7 +126,7 @@ def test_all_solvers_can_be_compared(tmp_path):
     (["no-such-graph.json"], "no-such-graph.json"),
     (["--suite", "no-such-file.csv"], "no-such-file.csv"),
 ])
-def test_what_cannot_be_is_said(tmp_path, arguments, message):
+def test_impossible_arguments_are_refused(tmp_path, arguments, message):
     done = bench(*arguments, "--time", 0.05, "--out", tmp_path)
     assert done.returncode == 2
     assert message in done.stderr

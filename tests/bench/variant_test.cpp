@@ -11,7 +11,7 @@
 namespace lowtide::bench {
 namespace {
 
-TEST_CASE("variant: solvers stay what they are, but for the options that are set") {
+TEST_CASE("variant: a solver with other default options") {
   const solve::SolverTable all = driver::all_solvers();
   const solve::SolverTable varied =
       vary(all, {.options = {"search.push=off"}, .without = {"greedy"}});
@@ -51,7 +51,7 @@ class Boasting final : public solve::Solver {
   }
 };
 
-TEST_CASE("variant: to auto a guest's claim is a guest's, and falls with a plan") {
+TEST_CASE("variant: auto does not trust the bound of a registered solver") {
   solve::SolverTable table;
   table.add(std::make_unique<Boasting>());
   table.add(std::make_unique<Part>("greedy", solve::Traits{solve::Trait::constructive},

@@ -36,7 +36,7 @@ def on_a_terminal(*arguments, env):
     return said.decode()
 
 
-def test_it_draws_a_plan_within_half_the_memory(tmp_path):
+def test_the_demo_draws_a_plan_within_half_the_memory(tmp_path):
     page = tmp_path / "x.html"
     done = lowtide("demo", "--no-open", "--time", 1, "-o", page, env={"COLUMNS": "80"})
     assert done.code == 0 and done.err == ""
@@ -58,12 +58,12 @@ def test_a_budget_without_a_plan_has_no_page(tmp_path):
 
 @pytest.mark.parametrize("arguments, said", [(("--budget", "0.5"), "0.5"), (("--time", "soon"), "'soon'"),
                                              (("-o", "none/x.html"), "none/x.html"), (("-o", "-"), "name one")])
-def test_it_refuses_what_it_cannot_do_before_it_plans(arguments, said):
+def test_the_demo_refuses_impossible_arguments_before_it_plans(arguments, said):
     done = lowtide("demo", "--no-open", *arguments)
     assert done.code == 2 and done.out == "" and said in done.err
 
 
-def test_it_opens_the_page_on_a_desktop(desktop, tmp_path):
+def test_the_demo_opens_the_page_on_a_desktop(desktop, tmp_path):
     env, opened = desktop
     reader = os.open(opened, os.O_RDWR)  # so that it waits for who writes
     page = tmp_path / "x.html"
@@ -74,6 +74,6 @@ def test_it_opens_the_page_on_a_desktop(desktop, tmp_path):
 
 
 @pytest.mark.parametrize("change, flags", [({"DISPLAY": ""}, ()), ({"PATH": "/nowhere"}, ()), ({}, ("--no-open",))])
-def test_it_names_the_page_where_it_cannot_or_may_not_open_it(desktop, tmp_path, change, flags):
+def test_the_demo_prints_the_path_of_a_page_that_it_does_not_open(desktop, tmp_path, change, flags):
     said = on_a_terminal("demo", *flags, "--time", "0.5", "-o", tmp_path / "x.html", env={**desktop[0], **change})
     assert "open this page in a browser" in said and (tmp_path / "x.html").exists()

@@ -205,7 +205,7 @@ def test_a_start_that_transfers_needs_a_link(chain, swap):
     (["--link", "25GB/s", "--host-budget", "60%"], '--host-budget "60%": is no number of bytes; write bytes (64GiB'),
     (["--link", "25GB/s", "--host-budget=-1"], '--host-budget "-1": is negative'),
 ])
-def test_what_is_asked_of_a_link_is_understood_or_refused(chain, command, flags, said):
+def test_wrong_link_flags_are_refused(chain, command, flags, said):
     done = lowtide(command[0], chain, *command[1:], *flags)
     assert done.code == 2 and said in done.err and not done.out
 

@@ -30,7 +30,7 @@ def small(tmp_path):
     return str(path)
 
 
-def test_through_a_view_to_what_mixes(small):
+def test_an_axis_passes_a_view_and_stops_at_an_op_that_mixes_it(small):
     done = lowtide("dimensions", small, "--axis", "x:0", "--json").json()
     assert done["axes"] == [{"tensor": 0, "name": "x", "dim": 0, "slices": 6}]
     assert (done["ops"], done["carried"], done["stopped"], done["bytes"], done["carried_bytes"]) == (2, 1, 1, 192, 96)

@@ -44,7 +44,7 @@ def test_variables_that_are_wrong_are_named(resnet):
     assert lowtide("plan", resnet, "--budget", "60%", "--work", 100000, env=NOWHERE).code == 0
 
 
-def test_what_was_never_installed_is_said_with_what_installs_it(alone):
+def test_missing_engines_are_listed_with_the_command_that_installs_them(alone):
     clean = {name: text for name, text in os.environ.items() if not name.startswith("LOWTIDE_")}
     clean["PATH"] = "/usr/bin:/bin"
     run = subprocess.run([alone, "solvers"], capture_output=True, text=True, env=clean, timeout=600)

@@ -90,7 +90,7 @@ def test_a_graph_without_ops_is_drawn(tmp_path):
         (["--html", os.path.join("no", "such", "folder.html")], "folder.html"),
     ],
 )
-def test_what_is_refused(arguments, words):
+def test_wrong_arguments_are_refused(arguments, words):
     said = lowtide("partition", GPT2, *arguments)
     assert said.code == 2 and words in said.err and not said.out
 

@@ -102,7 +102,7 @@ def test_the_same_work_gives_the_same_file(resnet, tmp_path):
     assert "seconds" in json.loads(first.read_text())["found_by"]["history"][0]
 
 
-def test_what_each_part_of_auto_took_and_won(resnet, tmp_path):
+def test_time_work_and_gain_of_each_subsolver_of_auto(resnet, tmp_path):
     path = tmp_path / "p.plan.json"
     asked = ("plan", resnet, "--budget", "50%", "--work", 2_000_000, "-o", path)
     said = lowtide(*asked, "--json").json()

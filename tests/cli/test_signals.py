@@ -198,7 +198,7 @@ def test_a_killed_curve_leaves_its_files(resnet, tmp_path):
         assert lowtide("verify", resnet, plan, "--json").json()["ok"]
 
 
-def test_what_is_no_file_is_written_once(resnet, tmp_path):
+def test_a_pipe_is_written_once(resnet, tmp_path):
     """A pipe takes one answer, however long the run."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -32,7 +32,7 @@ TEST_CASE("prices: kind, number type and bytes") {
                   2 * image.bytes.count() + weight.bytes.count()));
 }
 
-TEST_CASE("prices: what is stated stands before what is counted") {
+TEST_CASE("prices: stated operations override counted ones") {
   const auto stated = [](const Op&) { return std::optional<std::int64_t>(1'000'000'000); };
   CHECK(price(one("MatMul", {}, {tensor({1})}), stated) ==
         kernel_ns(a100(), 1'000'000'000, "f32", 4));
@@ -68,7 +68,7 @@ TEST_CASE("prices: barriers, states and assertions are free; collectives take th
         collective_ns(a100(), 4 << 20));
 }
 
-TEST_CASE("prices: what does not fit into 63 bits names the op") {
+TEST_CASE("prices: an error beyond 63 bits names the op") {
   const auto most = [](const Op&) { return std::optional(std::int64_t{INT64_MAX}); };
   Device slow = a100();
   slow.rates = {{"f32", 1}};

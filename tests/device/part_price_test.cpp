@@ -81,7 +81,7 @@ TEST_CASE("prices: a kernel that is too small for its device") {
         7 + 100 + 3600);
 }
 
-TEST_CASE("prices: every card loses on small kernels, and on large ones nearly nothing") {
+TEST_CASE("prices: small kernels run below the rate of every device, large ones near it") {
   for (const Device& device : built_in_devices()) {
     CAPTURE(device.name);
     const Work large{.operations = 1'000'000'000'000'000, .rows = 1 << 20, .columns = 1 << 20};
@@ -91,7 +91,7 @@ TEST_CASE("prices: every card loses on small kernels, and on large ones nearly n
   }
 }
 
-TEST_CASE("parts: the share of the op's own time, whoever priced it") {
+TEST_CASE("parts: a share of the op's time, whatever its source") {
   const Device device = plain();
   const Graph whole = graph(100, TickUnit::us, 4000, 50);
   const PartPricer pricer(whole, device, nullptr);
@@ -104,7 +104,7 @@ TEST_CASE("parts: the share of the op's own time, whoever priced it") {
   CHECK(PartPricer(whole, slow, nullptr).part(OpId(0), ProductAndSum(25).mm()).time > Ticks(3990));
 }
 
-TEST_CASE("parts: together they take what the whole takes, or more") {
+TEST_CASE("parts: together they take at least the time of the whole") {
   for (const Device& device : built_in_devices()) {
     CAPTURE(device.name);
     const Graph whole = graph(4096, TickUnit::ns, 123'457, 12'347);
@@ -127,7 +127,7 @@ TEST_CASE("parts: in flop they share operations, and copies are free") {
   CHECK(pricer.copy(1 << 20).time == Ticks(0));
 }
 
-TEST_CASE("copies: at the pace of what computes nothing") {
+TEST_CASE("copies: at the rate of ops that only move bytes") {
   const Device device = plain();
   const std::int64_t moved = moved_bytes(ProductAndSum(100).add());
   CHECK(PartPricer(graph(100, TickUnit::us, 4000, 50), device, nullptr).copy(moved / 2).time ==
@@ -138,7 +138,7 @@ TEST_CASE("copies: at the pace of what computes nothing") {
   CHECK(PartPricer(graph(100, TickUnit::us, 4000, 0), device, nullptr).copy(moved).time > Ticks(0));
 }
 
-TEST_CASE("tables: a measured call goes before the model") {
+TEST_CASE("tables: a measured call overrides the model") {
   const Graph whole = graph(100, TickUnit::us, 4000, 50);
   const Device device = plain();
   CostTable table = costs_of(whole);
@@ -166,7 +166,7 @@ TEST_CASE("tables: arguments count, their order does not") {
   CHECK(table.find({"aten.bmm", made.product, {}, ab}) == nullptr);
 }
 
-TEST_CASE("parts: an op beyond 63 bits, which has no price, keeps none from another") {
+TEST_CASE("parts: an op without a price beyond 63 bits does not affect others") {
   const std::int64_t large = std::int64_t{1} << 31;
   GraphBuilder builder;
   builder.set_tick(TickUnit::ns);
@@ -186,7 +186,7 @@ TEST_CASE("parts: an op beyond 63 bits, which has no price, keeps none from anot
   CHECK(PartPricer(graph, device, nullptr).copy(1'000'000).time > Ticks(0));
 }
 
-TEST_CASE("parts: an op of which nothing is said has no price") {
+TEST_CASE("parts: an op without any information has no price") {
   GraphBuilder builder;
   builder.set_tick(TickUnit::ns);
   Op op;

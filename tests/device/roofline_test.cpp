@@ -17,7 +17,7 @@ const Device& card(std::string_view name) {
   return *found;
 }
 
-TEST_CASE("roofline: a kernel takes its start and the longer of computing and moving bytes") {
+TEST_CASE("roofline: launch time plus the larger of compute and memory time") {
   const Device& a100 = card("a100");
   CHECK(kernel_ns(a100, 0, "f32", 0) == 2000);
   CHECK(kernel_ns(a100, 312'000'000'000, "bf16", 0) == 2000 + 1'666'667);
@@ -34,7 +34,7 @@ TEST_CASE("roofline: a number type without a rate counts as f32") {
         kernel_ns(card("v100"), 1'000'000'000, "f32", 0));
 }
 
-TEST_CASE("roofline: cards without tensor cores for a number type take that of f32") {
+TEST_CASE("roofline: devices without a rate for a number type use that of f32") {
   CHECK(kernel_ns(card("p100"), 9'300'000'000, "f16", 0) == 2000 + 1'666'667);
   CHECK(kernel_ns(card("p100"), 0, "f32", 732'000'000) == 2000 + 1'250'000);
   CHECK(kernel_ns(card("rtx8000"), 16'300'000'000, "tf32", 0) == 2000 + 1'666'667);
@@ -61,7 +61,7 @@ TEST_CASE("roofline: a price beyond 63 bits is refused") {
   CHECK_THROWS_AS(kernel_ns(slow, 1, "f32", 0), OverflowError);
 }
 
-TEST_CASE("cards: names in alphabetical order, every figure in its range") {
+TEST_CASE("devices: names in alphabetical order, every figure in its range") {
   std::string_view before;
   for (const Device& device : built_in_devices()) {
     CAPTURE(device.name);

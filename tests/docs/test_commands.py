@@ -52,7 +52,7 @@ def test_commands_run(page, tmp_path):
 
 
 @pytest.mark.parametrize("page", with_blocks("sh"))
-def test_what_else_is_called_exists(page):
+def test_other_commands_of_a_page_exist(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for line in lines(page):
         words = [word for word in shlex.split(line) if not re.fullmatch(r"[A-Z_]+=.*", word)]

@@ -24,11 +24,11 @@ Request request(std::int64_t work, std::uint64_t seed = 0) {
   return request;
 }
 
-PlanVerdict verdict(const Problem& problem, const ArenaAnswer& found, Bytes alignment) {
-  PlanFile file = plan_file(problem, found.answer.outcome, {});
+PlanVerdict verdict(const Question& question, const ArenaAnswer& found, Bytes alignment) {
+  PlanFile file = plan_file(question, found.answer.outcome, {});
   file.footprint = Footprint::arena;
   layout::write_offsets(file, *found.placement, alignment);
-  return check_plan(problem.graph, file);
+  return check_plan(question.problem.graph, file);
 }
 
 TEST_CASE("arena: plans of random graphs lie within the budget, and repeat") {
@@ -45,9 +45,11 @@ TEST_CASE("arena: plans of random graphs lie within the budget, and repeat") {
     const Graph graph = random_graph(random, settings);
     const Bytes alignment(random.chance(0.5) ? 1 : 16);
     const Bytes peak = own_peak(graph);
-    Problem problem{.graph = graph, .budget = Bytes(peak.count() * random.between(60, 100) / 100)};
-    const ArenaAnswer found = driver::solve_arena(solvers, problem, request(20'000), alignment);
-    const ArenaAnswer again = driver::solve_arena(solvers, problem, request(20'000), alignment);
+    const Question question{
+        {.graph = graph, .budget = Bytes(peak.count() * random.between(60, 100) / 100)}};
+    const Problem& problem = question.problem;
+    const ArenaAnswer found = driver::solve_arena(solvers, question, request(20'000), alignment);
+    const ArenaAnswer again = driver::solve_arena(solvers, question, request(20'000), alignment);
     const Outcome& outcome = found.answer.outcome;
     CHECK(again.answer.outcome.status == outcome.status);
     CHECK(again.answer.outcome.cost == outcome.cost);
@@ -60,7 +62,7 @@ TEST_CASE("arena: plans of random graphs lie within the budget, and repeat") {
     CHECK(again.placement->offsets == found.placement->offsets);
     CHECK(found.placement->arena <= problem.budget);
     CHECK(outcome.bound.duration <= outcome.cost.duration);
-    const PlanVerdict judged = verdict(problem, found, alignment);
+    const PlanVerdict judged = verdict(question, found, alignment);
     CHECK_MESSAGE(judged.kind == PlanVerdict::Kind::holds, judged.reason);
   }
   CHECK(within > 0);
@@ -72,14 +74,14 @@ Graph chain() { return Sketch({10, 7, 8}).op({}, {0}).op({0}, {1}).op({1}, {2}).
 TEST_CASE("arena: what does not lie within the budget for its alignment is no plan") {
   const Graph graph = chain();
   const solve::SolverTable solvers = driver::all_solvers();
-  Problem problem{.graph = graph, .budget = Bytes(17)};
-  const ArenaAnswer fits = driver::solve_arena(solvers, problem, request(2'000), Bytes(1));
+  Question question{{.graph = graph, .budget = Bytes(17)}};
+  const ArenaAnswer fits = driver::solve_arena(solvers, question, request(2'000), Bytes(1));
   REQUIRE(fits.placement);
   CHECK(fits.placement->arena == Bytes(17));
   CHECK(fits.answer.outcome.status == Status::optimal);
 
   // In multiples of 16, t0 and t1 take 32 bytes.
-  const ArenaAnswer none = driver::solve_arena(solvers, problem, request(2'000), Bytes(16));
+  const ArenaAnswer none = driver::solve_arena(solvers, question, request(2'000), Bytes(16));
   CHECK_FALSE(none.placement);
   CHECK_FALSE(none.answer.outcome.plan);
   CHECK(none.answer.outcome.status == Status::unknown);
@@ -87,8 +89,8 @@ TEST_CASE("arena: what does not lie within the budget for its alignment is no pl
   CHECK(none.smallest_arena == Bytes(32));
   CHECK(none.answer.outcome.note.find("32 bytes") != std::string::npos);
 
-  problem.budget = Bytes(16);
-  const ArenaAnswer proven = driver::solve_arena(solvers, problem, request(2'000), Bytes(1));
+  question.problem.budget = Bytes(16);
+  const ArenaAnswer proven = driver::solve_arena(solvers, question, request(2'000), Bytes(1));
   CHECK(proven.answer.outcome.status == Status::infeasible);
 }
 
@@ -99,7 +101,7 @@ TEST_CASE("arena: interrupted at once, there is no plan and no fault") {
   Request stopped = request(1'000);
   stopped.limits.cancel = &cancel;
   const ArenaAnswer found =
-      driver::solve_arena(driver::all_solvers(), {.graph = graph, .budget = Bytes(17)}, stopped);
+      driver::solve_arena(driver::all_solvers(), {{.graph = graph, .budget = Bytes(17)}}, stopped);
   CHECK(found.placement.has_value() == found.answer.outcome.plan.has_value());
 }
 

@@ -15,6 +15,7 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 
+#include "support/by_work.h"
 #include "support/part.h"
 
 namespace lowtide {
@@ -84,8 +85,7 @@ TEST_CASE("auto's tables: without any one phase or recipe there is a plan that v
   for (const solve::OptionSpec& spec : solver->options()) {
     if (spec.choices.empty()) continue;
     CAPTURE(spec.name);
-    driver::Request request;
-    request.limits.work = 20'000;
+    driver::Request request = by_work(20'000);
     request.options = {{std::string(spec.name), "off"}};
     const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * 8 / 10)};
     const driver::Answer answer = driver::solve(table, problem, request);
@@ -94,7 +94,7 @@ TEST_CASE("auto's tables: without any one phase or recipe there is a plan that v
   }
 }
 
-TEST_CASE("auto's tables: a phase that is switched off asks nobody, and a share is kept") {
+TEST_CASE("auto's tables: a disabled phase runs no solver, and a share is kept") {
   const Graph graph = late_reader();
   const std::vector<OpId> plan{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)};
   const auto ask = [&](std::vector<std::pair<std::string, std::string>> options) {
@@ -102,8 +102,7 @@ TEST_CASE("auto's tables: a phase that is switched off asks nobody, and a share 
     table.add(std::make_unique<Part>("bounds", Traits{Trait::proving}, plan));
     table.add(std::make_unique<Part>("endless", Traits{Trait::constructive}, std::vector<OpId>()));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 100'000;
+    driver::Request request = by_work(100'000);
     request.options = std::move(options);
     return driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request).outcome;
   };
@@ -132,9 +131,8 @@ TEST_CASE("auto's tables: an option that a solver does not know is an error") {
   solve::SolverTable table;
   table.add(std::make_unique<Bare>());
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 10'000;
-  CHECK_THROWS_AS(driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request), InputError);
+  CHECK_THROWS_AS(driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(10'000)),
+                  InputError);
 }
 
 // Stands for a solver with one trait, offers one plan and writes down how it is asked.
@@ -177,9 +175,7 @@ std::vector<std::string> decisions(Order order) {
   table.add(std::make_unique<Recorder>(Traits{Trait::anytime}, plan, calls));
   table.add(std::make_unique<Recorder>(Traits{Trait::proving}, std::vector<OpId>(), calls));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 500'000;
-  driver::solve(table, {.graph = graph, .budget = Bytes(30), .order = order}, request);
+  driver::solve(table, {.graph = graph, .budget = Bytes(30), .order = order}, by_work(500'000));
   return calls;
 }
 

@@ -12,6 +12,7 @@
 #include "lowtide/sim/budget.h"
 #include "lowtide/sim/simulate.h"
 
+#include "support/by_work.h"
 #include "support/part.h"
 #include "support/scale.h"
 
@@ -21,7 +22,7 @@ namespace {
 using solve::Trait;
 using solve::Traits;
 
-TEST_CASE("auto: a part that takes all it gets does not keep the others from their turn") {
+TEST_CASE("auto: a subsolver that uses all its limits does not starve the others") {
   // Op 0 is computed twice, so that the plan is not proven optimal.
   const Graph graph = late_reader();
   solve::SolverTable table;
@@ -31,9 +32,7 @@ TEST_CASE("auto: a part that takes all it gets does not keep the others from the
   table.add(driver::make_auto());
   const Problem problem{.graph = graph, .budget = Bytes(30)};
   for (const std::int64_t work : {3'000'000, 30'000'000}) {
-    driver::Request request;
-    request.limits.work = work;
-    const driver::Answer answer = driver::solve(table, problem, request);
+    const driver::Answer answer = driver::solve(table, problem, by_work(work));
     CHECK(answer.outcome.found_by == "greedy");
     CHECK(answer.outcome.stopped_by == StopReason::work_limit);
     const auto& parts = answer.outcome.parts;
@@ -47,8 +46,7 @@ TEST_CASE("auto: a part that takes all it gets does not keep the others from the
   }
 }
 
-TEST_CASE(
-    "auto: a solver for tight budgets is asked where the quick ones have no plan, and only there") {
+TEST_CASE("auto: solvers for tight budgets run only if the constructive ones find no plan") {
   const Graph graph = late_reader();
   const std::vector<OpId> over{OpId(0), OpId(1), OpId(2), OpId(3)};
   const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};
@@ -58,14 +56,12 @@ TEST_CASE(
     table.add(std::make_unique<Part>("deep", Traits{Trait::tight}, within));
     table.add(driver::make_auto());
     const Problem problem{.graph = graph, .budget = Bytes(21)};
-    driver::Request request;
-    request.limits.work = 3'000'000;
-    const driver::Answer answer = driver::solve(table, problem, request);
+    const driver::Answer answer = driver::solve(table, problem, by_work(3'000'000));
     CHECK(answer.outcome.found_by == (quick ? "quick" : "deep"));
   }
 }
 
-TEST_CASE("auto: what each part won is told") {
+TEST_CASE("auto: the gain of each subsolver is reported") {
   const Graph graph = late_reader();
   solve::SolverTable table;
   // Five ticks, then four, which is the bound.
@@ -74,10 +70,8 @@ TEST_CASE("auto: what each part won is told") {
   table.add(std::make_unique<Part>("second", Traits{Trait::constructive},
                                    std::vector{OpId(1), OpId(2), OpId(0), OpId(3)}));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 100'000;
   const driver::Answer answer =
-      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(100'000));
   const auto& parts = answer.outcome.parts;
   REQUIRE(parts.size() == 2);
   CHECK(parts[0].plans == 1);
@@ -87,7 +81,7 @@ TEST_CASE("auto: what each part won is told") {
   CHECK(parts[1].won == Ticks(1));
 }
 
-TEST_CASE("auto: a guest is asked for its traits, and one without any is not") {
+TEST_CASE("auto: a registered solver runs by its traits, and does not run without any") {
   const Graph graph = late_reader();
   const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};
   for (const Traits traits :
@@ -96,10 +90,8 @@ TEST_CASE("auto: a guest is asked for its traits, and one without any is not") {
     solve::SolverTable table;
     table.add(std::make_unique<Part>("guest", traits, within));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 100'000;
     const driver::Answer answer =
-        driver::solve(table, {.graph = graph, .budget = Bytes(21)}, request);
+        driver::solve(table, {.graph = graph, .budget = Bytes(21)}, by_work(100'000));
     CAPTURE(traits.words().size());
     const bool asked = traits.has(Trait::constructive) || traits.has(Trait::anytime);
     CHECK(answer.outcome.plan.has_value() == asked);
@@ -108,17 +100,15 @@ TEST_CASE("auto: a guest is asked for its traits, and one without any is not") {
 
 // With a free order too a solver that takes long does not keep those from their turn that keep the
 // given one.
-TEST_CASE("auto: with a free order a quick solver for the given one has its turn") {
+TEST_CASE("auto: with a free order a fast solver for the given order runs") {
   const Graph graph = late_reader();
   const std::vector<OpId> better{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)};
   solve::SolverTable table;
   table.add(std::make_unique<Part>("evict", Traits{Trait::constructive}, std::vector<OpId>()));
   table.add(std::make_unique<Part>("greedy", Traits{Trait::constructive}, better, Order::given));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 60'000;
   const driver::Answer answer =
-      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(60'000));
   CHECK(answer.outcome.found_by == "greedy");
 }
 
@@ -137,22 +127,20 @@ class Slow final : public solve::Solver {
   }
 };
 
-TEST_CASE("auto: with little work too a constructive solver gets what a small graph takes") {
+TEST_CASE("auto: with little work a constructive solver still gets enough for a small graph") {
   const Graph graph = late_reader();
   solve::SolverTable table;
   for (const std::string_view name : {"a", "b", "c", "d"})
     table.add(std::make_unique<Part>(name, Traits{Trait::constructive}, std::vector<OpId>()));
   table.add(std::make_unique<Slow>());
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = 2'000;
   const driver::Answer answer =
-      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, by_work(2'000));
   CHECK(answer.outcome.found_by == "slow");
 }
 
 // What bounds keep is a plan too, and in the graph's own order it may be the better one.
-TEST_CASE("auto: the bounds are asked at once, about the given order where it is free as well") {
+TEST_CASE("auto: the bounds run first, in the given order if the order is free") {
   const Graph graph = late_reader();
   const std::vector<OpId> kept{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)};
   for (const Order order : {Order::given, Order::free}) {
@@ -160,10 +148,8 @@ TEST_CASE("auto: the bounds are asked at once, about the given order where it is
     table.add(std::make_unique<Part>("endless", Traits{Trait::constructive}, std::vector<OpId>()));
     table.add(std::make_unique<Part>("bounds", Traits{Trait::proving}, kept, Order::given));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 10'000;
-    const driver::Answer answer =
-        driver::solve(table, {.graph = graph, .budget = Bytes(30), .order = order}, request);
+    const driver::Answer answer = driver::solve(
+        table, {.graph = graph, .budget = Bytes(30), .order = order}, by_work(10'000));
     CHECK(answer.outcome.found_by == "bounds");
   }
 }
@@ -210,13 +196,11 @@ std::vector<Granted> granted_lanes(std::int64_t work, Order order, bool reorders
                                    std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
   table.add(std::make_unique<Lane>(granted, reorders));
   table.add(driver::make_auto());
-  driver::Request request;
-  request.limits.work = work;
-  driver::solve(table, {.graph = graph, .budget = Bytes(21), .order = order}, request);
+  driver::solve(table, {.graph = graph, .budget = Bytes(21), .order = order}, by_work(work));
   return granted;
 }
 
-TEST_CASE("auto: what a run with more work does, one with less has begun in the same way") {
+TEST_CASE("auto: a run with less work is a prefix of one with more") {
   const std::vector<Granted> more = granted_lanes(1'000'000, Order::given);
   for (const std::int64_t work : {100'000, 250'000, 400'000, 900'000}) {
     const std::vector<Granted> less = granted_lanes(work, Order::given);
@@ -227,7 +211,7 @@ TEST_CASE("auto: what a run with more work does, one with less has begun in the 
   }
 }
 
-TEST_CASE("auto: with a free order most lanes keep the given one as long as that wins as much") {
+TEST_CASE("auto: with a free order most lanes keep the given order while it wins as much") {
   std::int64_t keep = 0, all = 0;
   for (const Granted& lane : granted_lanes(4'000'000, Order::free)) {
     all += lane.work;
@@ -237,32 +221,28 @@ TEST_CASE("auto: with a free order most lanes keep the given one as long as that
   CHECK(keep < all);
 }
 
-TEST_CASE("auto: the dynamic program over chains is asked of chains alone") {
+TEST_CASE("auto: the dynamic program over chains runs on chains only") {
   for (const std::string_view kind : {"chain", "unet"}) {
     const Graph graph = generate(kind, 60, 1);
     std::vector<OpId> once(graph.order().begin(), graph.order().end());
     solve::SolverTable table;
     table.add(std::make_unique<Part>("blocks", Traits{Trait::blocks}, once));
     table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = 10'000;
     for (const Order order : {Order::given, Order::free}) {
       const driver::Answer answer = driver::solve(
-          table, {.graph = graph, .budget = own_peak(graph), .order = order}, request);
+          table, {.graph = graph, .budget = own_peak(graph), .order = order}, by_work(10'000));
       CHECK((answer.outcome.found_by == "blocks") == (kind == "chain"));
     }
   }
 }
 
 // With the search alone it was 29.06 %.
-TEST_CASE("auto: on a chain little work is enough near the smallest budget") {
+TEST_CASE("auto: on a chain little work suffices near the smallest budget") {
   const Graph graph = generate("chain", 200, 4);
   const Problem problem{.graph = graph,
                         .budget = resolve_budget(parse_budget("act:20%"), graph),
                         .order = Order::given};
-  driver::Request request;
-  request.limits.work = 200'000;
-  const driver::Answer answer = driver::solve(driver::all_solvers(), problem, request);
+  const driver::Answer answer = driver::solve(driver::all_solvers(), problem, by_work(200'000));
   REQUIRE(answer.outcome.plan.has_value());
   CHECK(answer.outcome.cost.duration.count() * 1000 < graph.total_time().count() * 1276);
 }
@@ -278,8 +258,7 @@ void check_layered(std::size_t ops, std::uint64_t graph_seed, std::int64_t perce
   for (const std::uint64_t seed : seeds) {
     if (kSanitized && seed != 1) continue;
     CAPTURE(seed);
-    driver::Request request;
-    request.limits.work = work;
+    driver::Request request = by_work(work);
     request.seed = seed;
     const driver::Answer answer = driver::solve(table, problem, request);
     REQUIRE(answer.outcome.plan.has_value());
@@ -288,12 +267,12 @@ void check_layered(std::size_t ops, std::uint64_t graph_seed, std::int64_t perce
 }
 
 // Without such a lane 12.01 and 11.88.
-TEST_CASE("auto: a long lane begins afresh where all others stay with the plan that they have") {
+TEST_CASE("auto: some long lanes forget their start plan") {
   check_layered(150, 17, 70, 800'000, {1, 3}, 11.7);
 }
 
 // With one hot lane in four, which begins at one mean op time, 6.85 and 6.50.
-TEST_CASE("auto: lanes are hot where the best plan is far from what is proven") {
+TEST_CASE("auto: lanes are hot if the best plan is far from the bound") {
   check_layered(1000, 61, 75, 1'000'000, {1, 4}, 6.4);
 }
 

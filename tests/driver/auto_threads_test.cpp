@@ -16,6 +16,7 @@
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/interface/forwarding.h"
 
+#include "support/by_work.h"
 #include "support/print.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"
@@ -54,8 +55,7 @@ TEST_CASE("auto: the same steps for any number of threads under a limit of work"
     const Graph graph = generate(kind, 300, 1);
     for (const Order order : {Order::free, Order::given}) {
       const Problem problem{.graph = graph, .budget = share(graph, 55), .order = order};
-      driver::Request request;
-      request.limits.work = sanitized(40'000, 300'000);
+      driver::Request request = by_work(sanitized(40'000, 300'000));
       const driver::Answer one = driver::solve(table, problem, request);
       CHECK(one.work >= *request.limits.work);
       for (const int threads : {4, 7}) {
@@ -68,7 +68,7 @@ TEST_CASE("auto: the same steps for any number of threads under a limit of work"
   }
 }
 
-TEST_CASE("auto: ends without any limit, and alike for any number of threads") {
+TEST_CASE("auto: ends without any limit, with the same plan for any number of threads") {
   const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("transformer", 60, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 80)};
@@ -80,7 +80,7 @@ TEST_CASE("auto: ends without any limit, and alike for any number of threads") {
   check_same(one, driver::solve(table, problem, request));
 }
 
-TEST_CASE("auto: under a clock the first answer comes early and the best is kept to the end") {
+TEST_CASE("auto: with a time limit the first plan comes early and the best is kept") {
   const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("transformer", 2000, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 55)};
@@ -128,7 +128,7 @@ driver::Answer ask_with_failing(const std::vector<std::string_view>& names, bool
   return driver::solve(table, problem, request);
 }
 
-TEST_CASE("auto: a part that throws costs itself alone, and that is said") {
+TEST_CASE("auto: a subsolver that throws is reported, and the others go on") {
   const Graph graph = generate("transformer", 100, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 80)};
   const solve::SolverTable table = driver::all_solvers();
@@ -154,14 +154,13 @@ TEST_CASE("auto: a part that throws costs itself alone, and that is said") {
   }
 }
 
-TEST_CASE("auto: where every part throws, what they have found by then is the answer") {
+TEST_CASE("auto: if every subsolver throws, their plans so far count") {
   const Graph graph = generate("transformer", 100, 1);
   std::vector<std::string_view> names;
   const solve::SolverTable table = driver::all_solvers();
   for (const auto& solver : table.all())
     if (solver->name() != "auto") names.push_back(solver->name());
-  driver::Request request;
-  request.limits.work = 50'000;
+  driver::Request request = by_work(50'000);
   for (const Order order : {Order::given, Order::free})
     for (const bool late : {false, true}) {
       const Problem problem{.graph = graph, .budget = own_peak(graph), .order = order};
@@ -174,7 +173,7 @@ TEST_CASE("auto: where every part throws, what they have found by then is the an
     }
 }
 
-TEST_CASE("auto: a broken invariant ends the run where those are checked, and nowhere else") {
+TEST_CASE("auto: a broken invariant ends the run in checked builds only") {
   const Graph graph = generate("transformer", 100, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 80)};
   for (const int threads : {1, 4}) {
@@ -205,7 +204,7 @@ TEST_CASE("auto: a watcher that throws ends the run") {
   }
 }
 
-TEST_CASE("auto: starts in another order, of another graph or beyond the budget do no harm") {
+TEST_CASE("auto: invalid start plans do no harm") {
   const solve::SolverTable table = driver::all_solvers();
   for (int i = 0; i < samples(60); ++i) {
     CAPTURE(i);

@@ -25,7 +25,7 @@ TEST_CASE("choice: draws follow the weights, evenly spread") {
   CHECK(counts(choice, 40, 4) == std::vector{20, 10, 10, 0});
 }
 
-TEST_CASE("choice: what wins is drawn more, and what no longer wins less again") {
+TEST_CASE("choice: alternatives with rewards are drawn more, and less when rewards end") {
   Choice choice({1, 1});
   for (int i = 0; i < 10; ++i) {
     choice.learn(0, 0);

@@ -102,7 +102,7 @@ TEST_CASE("curve: small graphs against brute force") {
   }
 }
 
-TEST_CASE("curve: without a clock, threads change nothing") {
+TEST_CASE("curve: without a time limit threads change nothing") {
   const solve::SolverTable table = driver::all_solvers();
   const std::int64_t work = sanitized(60'000, 1'000'000);
   for (std::string_view kind : {"transformer", "unet"}) {
@@ -157,7 +157,7 @@ TEST_CASE("curve: cancelled before and while it runs") {
   }
 }
 
-TEST_CASE("curve: no time at all still gives the graph's own plan") {
+TEST_CASE("curve: without time the unplanned step is the plan") {
   const Graph graph = generate("chain", 50, 1);
   driver::CurveRequest request = request_for(graph);
   request.settings.limits = {.seconds = 0};
@@ -181,7 +181,7 @@ TEST_CASE("curve: ranges of few budgets") {
   check_curve(graph, none);
 }
 
-TEST_CASE("curve: what it refuses") {
+TEST_CASE("curve: invalid requests are refused") {
   const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("chain", 20, 1);
   driver::CurveRequest request = request_for(graph);
@@ -248,7 +248,7 @@ class Beyond final : public solve::Solver {
   Bytes peak_;
 };
 
-TEST_CASE("curve: a plan over one budget is one for the next larger") {
+TEST_CASE("curve: a plan over its budget counts for larger budgets") {
   const Graph graph = generate("resnet", 60, 1);
   solve::SolverTable table = driver::all_solvers();
   driver::Request own;
@@ -293,7 +293,9 @@ class Counting final : public solve::Solver {
   bool takes_;
 };
 
-TEST_CASE("curve: after the first pass `auto` gives way to its parts, where they take the graph") {
+TEST_CASE(
+    "curve: after the first pass the search and the bounds replace `auto`, if they support the "
+    "graph") {
   const Graph graph = generate("resnet", 60, 1);
   driver::CurveRequest request = request_for(graph, 2'000'000, 1);
   request.points = 4;
@@ -322,7 +324,7 @@ TEST_CASE("curve: after the first pass `auto` gives way to its parts, where they
   }
 }
 
-TEST_CASE("curve: substitutes what saves time, as plan does, where nothing else is to be won") {
+TEST_CASE("curve: substitutions are applied as by plan") {
   const Graph graph = three_products();
   const solve::SolverTable table = driver::all_solvers();
   driver::CurveRequest request = request_for(graph, 200'000);
@@ -331,14 +333,14 @@ TEST_CASE("curve: substitutes what saves time, as plan does, where nothing else 
     CAPTURE(allowed);
     request.terms.techniques = parse_techniques(allowed ? "default,substitute" : "default", false);
     const Tradeoff curve = driver::curve(table, graph, request);
-    const Problem problem = problem_on(graph, request.to, request.terms);
+    const Question question = question_on(graph, request.to, request.terms);
     const Outcome& found = curve.points.back().outcome;
     REQUIRE(found.plan);
-    CHECK(verify(problem, *found.plan).ok);
+    CHECK(verify(question, *found.plan).ok);
     CHECK((found.cost.duration < graph.total_time()) == allowed);
     driver::Request as_plan;
     as_plan.limits.work = 200'000;
-    CHECK(found.cost.duration <= driver::solve(table, problem, as_plan).outcome.cost.duration);
+    CHECK(found.cost.duration <= driver::solve(table, question, as_plan).outcome.cost.duration);
   }
 }
 

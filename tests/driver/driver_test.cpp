@@ -25,7 +25,7 @@ class Idle final : public solve::Solver {
   }
 };
 
-TEST_CASE("solve: a start is an answer, whatever the solver makes of it") {
+TEST_CASE("solve: a start plan within the budget is a plan of every solver") {
   const Graph graph = generate("chain", 20, 1);
   const Plan own = own_plan(graph);
   solve::SolverTable table;
@@ -62,7 +62,7 @@ class Looking final : public solve::Solver {
   }
 };
 
-TEST_CASE("solve: looking for an engine is a part of the time, and ends with a cancel") {
+TEST_CASE("solve: the time limit and a cancel include the search for an engine") {
   const Graph graph = generate("chain", 20, 1);
   solve::SolverTable table;
   table.add(std::make_unique<Looking>());
@@ -83,7 +83,7 @@ TEST_CASE("solve: looking for an engine is a part of the time, and ends with a c
   CHECK(driver::solve(table, problem, request).outcome.stopped_by == StopReason::cancelled);
 }
 
-TEST_CASE("solve: what is known of the problem reaches the solver") {
+TEST_CASE("solve: known bounds reach the solver") {
   const Graph graph = generate("chain", 20, 1);
   solve::SolverTable table;
   table.add(std::make_unique<Idle>());
@@ -97,7 +97,7 @@ TEST_CASE("solve: what is known of the problem reaches the solver") {
   CHECK(outcome.status == Status::unknown);
 }
 
-TEST_CASE("solve: what is known settles the problem before anything has begun") {
+TEST_CASE("solve: known bounds may solve the problem before a solver runs") {
   const Graph graph = generate("chain", 20, 1);
   driver::Request request;
   request.known.peak = Bytes(2);

@@ -58,7 +58,8 @@ TEST_CASE("fit: small graphs against brute force") {
   }
 }
 
-TEST_CASE("fit: without a clock, threads change nothing; more time allowed needs no more memory") {
+TEST_CASE(
+    "fit: without a time limit threads change nothing; a larger time limit needs no more memory") {
   const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("transformer", 120, 1);
   Bytes before = Bytes::max();
@@ -76,14 +77,14 @@ TEST_CASE("fit: without a clock, threads change nothing; more time allowed needs
   CHECK(before < own_peak(graph));
 }
 
-TEST_CASE("fit: what stopped it is the limit, not its share among the solves") {
+TEST_CASE("fit: the reported stop is that of the whole limit, not of a solve's share") {
   const Graph graph = generate("transformer", 120, 1);
   const Fit found = fit(driver::all_solvers(), graph, request_for(graph, 5));
   REQUIRE_FALSE(found.proven());
   CHECK(found.stopped_by == StopReason::work_limit);
 }
 
-TEST_CASE("fit: little work is used to its end, whatever its solves came to by themselves") {
+TEST_CASE("fit: a small work limit is used completely") {
   for (const std::uint64_t seed : {1, 2, 3}) {
     if (kSanitized && seed > 1) continue;
     const Graph graph = generate("transformer", 120, seed);
@@ -98,7 +99,7 @@ TEST_CASE("fit: little work is used to its end, whatever its solves came to by t
   }
 }
 
-TEST_CASE("fit: a time limit below the graph's own time") {
+TEST_CASE("fit: a time limit below the base duration") {
   const Graph graph = generate("chain", 20, 1);
   driver::FitRequest request = request_for(graph, 0);
   request.time_limit = graph.total_time() - Ticks(1);
@@ -132,14 +133,14 @@ TEST_CASE("fit: with transforms less memory than without, the same for every num
   CHECK(with.point->budget < without.point->budget);
   const Plan& plan = *with.point->outcome.plan;
   CHECK(!plan.transforms.empty());
-  const Problem problem = problem_on(graph, with.point->budget, request.terms);
-  CHECK(verify(problem, plan).cost == with.point->outcome.cost);
+  const Question question = question_on(graph, with.point->budget, request.terms);
+  CHECK(verify(question, plan).cost == with.point->outcome.cost);
   CHECK(with.point->outcome.cost.duration <= request.time_limit);
   request.settings.threads = 1;
   CHECK(fit(table, graph, request).point->outcome.plan->steps == plan.steps);
 }
 
-TEST_CASE("fit: substitutions make room for a time limit below the graph's own time") {
+TEST_CASE("fit: substitutions reach a time limit below the base duration") {
   const Graph graph = three_products();
   driver::FitRequest request = request_for(graph, 0);
   request.time_limit = graph.total_time() - Ticks(1);

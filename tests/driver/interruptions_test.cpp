@@ -85,7 +85,7 @@ TEST_CASE("interruptions: of every solver") {
 }
 
 // Each stage of it has a share of the limits, and each block one of those.
-TEST_CASE("interruptions: of the hierarchy, in all of its parts") {
+TEST_CASE("interruptions: of the hierarchy, with every partitioner and block solver") {
   const solve::SolverTable table = driver::all_solvers();
   const std::vector<Texts> ways = {
       {{"block", "cut,prices"}, {"top", "prices"}},
@@ -113,7 +113,7 @@ TEST_CASE("interruptions: of the hierarchy, in all of its parts") {
 }
 
 // From 4,000 ops on it begins with blocks.
-TEST_CASE("interruptions: of auto, on graphs on which it asks every part") {
+TEST_CASE("interruptions: of auto, on graphs on which every phase runs") {
   const solve::SolverTable table = driver::all_solvers();
   struct Asked {
     std::string_view kind;

@@ -62,7 +62,7 @@ void plan(Random& random, const Graph& graph, double longest, Latest& latest) {
   CHECK(verdict.cost == answer.outcome.cost);
 }
 
-TEST_CASE("large graphs: planned within a short clock") {
+TEST_CASE("large graphs: planned within a short time limit") {
   const bool all = test_scale() > 1;
   // A run takes what its clock says, whatever the machine: so there are few.
   const int count = all ? (kSanitized ? 200 : 600) : 5;
@@ -83,7 +83,7 @@ TEST_CASE("large graphs: planned within a short clock") {
   if (all) MESSAGE("the latest answer came " << latest.seconds << " s late: " << latest.what);
 }
 
-TEST_CASE("large graphs: the examples, planned within a short clock") {
+TEST_CASE("large graphs: the examples, planned within a short time limit") {
   const std::string folder = std::string(LOWTIDE_SOURCE_DIR) + "/examples/";
   Latest latest;
   int number = 0;

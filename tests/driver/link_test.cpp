@@ -36,7 +36,7 @@ double overhead(const solve::SolverTable& table, const Problem& problem, std::st
 
 constexpr double kTie = 0.05;  // points
 
-TEST_CASE("link: plans that use it are no worse than those that do not") {
+TEST_CASE("link: plans with it are no worse than plans without") {
   const solve::SolverTable table = driver::all_solvers();
   const std::int64_t work = sanitized(40'000, test_scale() > 1 ? 2'000'000 : 700'000);
   int better = 0;
@@ -67,7 +67,7 @@ TEST_CASE("link: plans that use it are no worse than those that do not") {
 }
 
 // With everything that a graph may have, in both orders; links from useless to as fast as memory.
-TEST_CASE("link: nor on random graphs") {
+TEST_CASE("link: plans with it are no worse on random graphs") {
   const solve::SolverTable table = driver::all_solvers();
   const int graphs = samples(40);
   int better = 0, tight = 0;
@@ -101,7 +101,7 @@ TEST_CASE("link: nor on random graphs") {
 // What other planners keep on the device: a parameter (0) and the optimizer's state (1), and what a
 // random draw made (2). Between their uses a large tensor (4) comes and goes; the last op changes
 // the state.
-TEST_CASE("link: random draws, parameters and state leave, if they have to") {
+TEST_CASE("link: random draws, parameters and state are offloaded if necessary") {
   const Graph graph = Sketch({20, 20, 20, 1, 30, 1, 1})
                           .op({0}, {2}, 100)
                           .once()

@@ -30,30 +30,30 @@ Graph small_graph(Random& random, std::size_t ops) {
   return random_graph(random, settings);
 }
 
-Problem limited(Random& random, const Graph& graph) {
+Question limited(Random& random, const Graph& graph) {
   const std::int64_t own = own_peak(graph).count();
-  Problem problem{.graph = graph, .budget = Bytes(random.between(0, own + 4))};
-  problem.order = random.chance(0.5) ? Order::given : Order::free;
+  Question question{{.graph = graph, .budget = Bytes(random.between(0, own + 4))}};
+  question.problem.order = random.chance(0.5) ? Order::given : Order::free;
   for (std::size_t limits = 1 + random.below(3); limits > 0; --limits)
-    problem.live_limits.push_back(
+    question.live_limits.push_back(
         {OpId(random.below(graph.op_count())), Bytes(random.between(own / 3, own + 4))});
-  return problem;
+  return question;
 }
 
-TEST_CASE("live limits: a plan keeps budget and limits exactly if it keeps the one budget left") {
+TEST_CASE("live limits: a plan keeps budget and limits exactly if it keeps the reduced budget") {
   int kept = 0, refused = 0;
   for (int i = 0; i < samples(300); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = small_graph(random, 3 + random.below(12));
-    Problem problem = limited(random, graph);
+    Question question = limited(random, graph);
+    Problem& problem = question.problem;
     if (random.chance(0.1)) problem.budget = Bytes::max();
-    const driver::LiveLimitReduction reduction(problem);
-    CHECK(reduction.problem().live_limits.empty());
+    const driver::LiveLimitReduction reduction(problem, question.live_limits);
     CHECK(reduction.problem().graph.total_time() == graph.total_time());
     for (int k = 0; k < 10; ++k) {
       const Plan plan = random_plan(random, graph, {.order = problem.order, .transfers = false});
-      const Verdict verdict = verify(problem, plan);
+      const Verdict verdict = verify(question, plan);
       CHECK(verdict.ok == verify(reduction.problem(), plan).ok);
       (verdict.ok ? kept : refused) += 1;
     }
@@ -63,10 +63,11 @@ TEST_CASE("live limits: a plan keeps budget and limits exactly if it keeps the o
 }
 
 // Everything that is said of an answer to a problem with limits.
-void check_answer(const Problem& problem, const Outcome& outcome) {
+void check_answer(const Question& question, const Outcome& outcome) {
+  const Problem& problem = question.problem;
   const Cost own = simulate(problem.graph, own_plan(problem.graph)).cost;
   if (outcome.plan) {
-    CHECK(verify(problem, *outcome.plan).ok);
+    CHECK(verify(question, *outcome.plan).ok);
     CHECK(outcome.cost == simulate(problem.graph, *outcome.plan).cost);
     REQUIRE_FALSE(outcome.history.empty());
     CHECK(outcome.history.back().cost == outcome.cost);
@@ -80,18 +81,19 @@ void check_answer(const Problem& problem, const Outcome& outcome) {
   if (outcome.status == Status::infeasible && outcome.bound.peak <= problem.budget)
     CHECK(outcome.note.find("limits") != std::string::npos);
   // A file knows no limits, and claims nothing that is true under them alone.
-  const PlanVerdict verdict = check_plan(problem.graph, plan_file(problem, outcome, {}));
+  const PlanVerdict verdict = check_plan(problem.graph, plan_file(question, outcome, {}));
   CHECK_MESSAGE(verdict.kind == PlanVerdict::Kind::holds, verdict.reason);
 }
 
-TEST_CASE("live limits: what is answered agrees with brute force") {
+TEST_CASE("live limits: plans and proofs agree with brute force") {
   int tighter = 0, optimal = 0;
   for (int i = 0; i < samples(60); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i) + 1000);
     const Graph graph = small_graph(random, 3 + random.below(4));
-    const Problem problem = limited(random, graph);
-    const driver::LiveLimitReduction reduction(problem);
+    const Question question = limited(random, graph);
+    const Problem& problem = question.problem;
+    const driver::LiveLimitReduction reduction(problem, question.live_limits);
     const Problem& plain = reduction.problem();
     const auto best = oracle::fastest(plain.graph, plain.order, plain.budget);
     const auto freer = oracle::fastest(graph, problem.order, problem.budget);
@@ -104,8 +106,8 @@ TEST_CASE("live limits: what is answered agrees with brute force") {
     for (const char* solver : {"auto", "greedy", "search"}) {
       CAPTURE(solver);
       request.solver = solver;
-      const Outcome outcome = driver::solve(driver::all_solvers(), problem, request).outcome;
-      check_answer(problem, outcome);
+      const Outcome outcome = driver::solve(driver::all_solvers(), question, request).outcome;
+      check_answer(question, outcome);
       if (outcome.plan) {
         REQUIRE(best);
         CHECK(outcome.cost.duration >= best->duration);
@@ -133,60 +135,58 @@ Graph waiting() {
       .graph();
 }
 
-TEST_CASE("live limits: one that binds has a tensor made again, and peaks stay what they are") {
+TEST_CASE("live limits: a binding limit forces a recomputation, and peaks are unchanged") {
   const Graph graph = waiting();
   driver::Request request;
   request.limits.work = 5000;
-  Problem problem{.graph = graph, .budget = Bytes(24), .order = Order::given};
+  Question question{{.graph = graph, .budget = Bytes(24), .order = Order::given}};
   const auto answer = [&] {
-    return driver::solve(driver::all_solvers(), problem, request).outcome;
+    return driver::solve(driver::all_solvers(), question, request).outcome;
   };
   const Outcome freely = answer();
   REQUIRE(freely.plan);
   CHECK(freely.cost.duration == graph.total_time());
   // The input and tensors 1 and 2 are live during op 1.
-  problem.live_limits = {{OpId(1), Bytes(10)}};
+  question.live_limits = {{OpId(1), Bytes(10)}};
   CHECK(answer().cost.duration == graph.total_time());
-  problem.live_limits = {{OpId(1), Bytes(9)}};
+  question.live_limits = {{OpId(1), Bytes(9)}};
   const Outcome tight = answer();
   REQUIRE(tight.plan);
   CHECK(tight.cost.duration == graph.total_time() + Ticks(5));
   CHECK(tight.cost.peak == simulate(graph, *tight.plan).cost.peak);
-  CHECK_FALSE(verify(problem, *freely.plan).ok);
-  CHECK(verify(problem, *freely.plan).violation->reason.find("limit") != std::string::npos);
+  CHECK_FALSE(verify(question, *freely.plan).ok);
+  CHECK(verify(question, *freely.plan).violation->reason.find("limit") != std::string::npos);
   // What the file says is true without the limit too: no proof that 5 ticks must be lost.
-  const PlanFile file = plan_file(problem, tight, {});
+  const PlanFile file = plan_file(question, tight, {});
   CHECK(file.claims.status == Status::feasible);
   CHECK(file.claims.bound == graph.total_time());
   // The op's own tensors alone are beyond this.
-  problem.live_limits = {{OpId(1), Bytes(1)}};
+  question.live_limits = {{OpId(1), Bytes(1)}};
   const Outcome none = answer();
   CHECK(none.status == Status::infeasible);
-  CHECK(none.bound.peak <= problem.budget);
+  CHECK(none.bound.peak <= question.problem.budget);
   CHECK(none.note.find("limits") != std::string::npos);
 }
 
-TEST_CASE("live limits: the smallest of one op holds, and a limit beyond the budget changes none") {
+TEST_CASE(
+    "live limits: the smallest limit of an op counts, and one above the budget changes nothing") {
   const Graph graph = waiting();
-  const Problem problem{
-      .graph = graph,
-      .budget = Bytes(20),
-      .live_limits = {
-          {OpId(1), Bytes(12)}, {OpId(1), Bytes(9)}, {OpId(1), Bytes(15)}, {OpId(2), Bytes(21)}}};
-  const driver::LiveLimitReduction reduction(problem);
+  const Problem problem{.graph = graph, .budget = Bytes(20)};
+  const std::vector<LiveLimit> limits = {
+      {OpId(1), Bytes(12)}, {OpId(1), Bytes(9)}, {OpId(1), Bytes(15)}, {OpId(2), Bytes(21)}};
+  const driver::LiveLimitReduction reduction(problem, limits);
   CHECK(reduction.problem().graph.workspace(OpId(1)) == Bytes(11));
   CHECK(reduction.problem().graph.workspace(OpId(2)) == Bytes(0));
 }
 
-TEST_CASE("live limits: those that cannot be meant are refused by their place") {
+TEST_CASE("live limits: invalid limits are refused with their place") {
   const Graph graph = waiting();
   const auto place = [&](std::vector<LiveLimit> limits, Objective objective) {
-    const Problem problem{.graph = graph,
-                          .budget = Bytes(20),
-                          .objective = objective,
-                          .live_limits = std::move(limits)};
+    const Question question{
+        .problem = {.graph = graph, .budget = Bytes(20), .objective = objective},
+        .live_limits = std::move(limits)};
     try {
-      driver::solve(driver::all_solvers(), problem, {});
+      driver::solve(driver::all_solvers(), question, {});
     } catch (const InputError& error) {
       return std::string(error.what());
     }

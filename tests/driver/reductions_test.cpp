@@ -48,7 +48,7 @@ class Marking final : public driver::Reduction {
   std::size_t least_;
 };
 
-TEST_CASE("reductions: applied in order, brought back in reverse") {
+TEST_CASE("reductions: applied in order, undone in reverse order") {
   const Graph graph = Sketch({1, 2}).op({0}, {1}, 3).keep({1}).graph();
   const Problem original{.graph = graph, .budget = Bytes(10)};
   driver::ReductionStack stack(original);
@@ -82,13 +82,13 @@ struct Everything {
   Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
   std::vector<Transform> transforms = {hoist_of(graph)};
   TransformedGraph transformed = apply_transforms(graph, transforms);
-  Problem problem{.graph = graph, .budget = own_peak(transformed.graph)};
+  Question question{{.graph = graph, .budget = own_peak(transformed.graph)}};
 
   Everything() {
-    problem.techniques = parse_techniques("in_place,hoist", false);
-    problem.transforms = transforms;
+    question.problem.techniques = parse_techniques("in_place,hoist", false);
+    question.transforms = transforms;
     for (const OpId op : graph.order())
-      if (graph.is_barrier(op)) problem.live_limits = {{op, problem.budget - Bytes(1)}};
+      if (graph.is_barrier(op)) question.live_limits = {{op, question.problem.budget - Bytes(1)}};
   }
   Plan start() const {
     return on_original(transformed, transforms,
@@ -96,25 +96,23 @@ struct Everything {
   }
 };
 
-TEST_CASE("reductions: the solver gets a problem without all that is reduced") {
+TEST_CASE("reductions: the solver gets the reduced problem") {
   const Everything all;
-  const driver::ReductionStack stack = driver::reductions_for(all.problem);
+  const driver::ReductionStack stack = driver::reductions_for(all.question);
   const Problem& reduced = stack.problem();
   CHECK(stack.is_graph_reduced());
-  CHECK(reduced.transforms.empty());
-  CHECK(reduced.live_limits.empty());
   CHECK(reduced.graph.op_count() == all.transformed.graph.op_count());
   for (const OpId op : reduced.graph.order()) CHECK_FALSE(reduced.graph.recomputable(op));
   const std::vector<Plan> starts = stack.starts({own_plan(all.graph), all.start()});
   REQUIRE(starts.size() == 1);  // the graph's own plan has no hoist
   CHECK(starts[0].transforms.empty());
-  CHECK(verify(reduced, starts[0]).ok == verify(all.problem, all.start()).ok);
+  CHECK(verify(reduced, starts[0]).ok == verify(all.question, all.start()).ok);
 }
 
-TEST_CASE("reductions: where nothing is reduced the solver gets the same graph") {
+TEST_CASE("reductions: without a reduction the solver gets the same graph") {
   const Graph graph = Sketch({1, 2}).op({0}, {1}, 3).keep({1}).graph();
-  const Problem problem{.graph = graph, .budget = Bytes(10)};
-  CHECK_FALSE(driver::reductions_for(problem).is_graph_reduced());
+  const Question question{{.graph = graph, .budget = Bytes(10)}};
+  CHECK_FALSE(driver::reductions_for(question).is_graph_reduced());
 }
 
 TEST_CASE("reductions: progress and answers are of the original problem") {
@@ -129,15 +127,15 @@ TEST_CASE("reductions: progress and answers are of the original problem") {
     request.watcher = [&](const solve::Progress& progress) {
       if (progress.plan == nullptr) return;
       ++plans;
-      const Verdict verdict = verify(all.problem, *progress.plan);
+      const Verdict verdict = verify(all.question, *progress.plan);
       CHECK(verdict.ok);
       CHECK(verdict.cost == progress.cost);
       CHECK(progress.bound.peak <= progress.cost.peak);
     };
-    const driver::Answer answer = driver::solve(driver::all_solvers(), all.problem, request);
+    const driver::Answer answer = driver::solve(driver::all_solvers(), all.question, request);
     REQUIRE(answer.outcome.plan);
     CHECK(plans > 0);
-    CHECK(verify(all.problem, *answer.outcome.plan).cost == answer.outcome.cost);
+    CHECK(verify(all.question, *answer.outcome.plan).cost == answer.outcome.cost);
     CHECK(answer.outcome.history.back().cost == answer.outcome.cost);
   }
 }
@@ -165,7 +163,8 @@ class Given final : public solve::Solver {
 
 TEST_CASE("reductions: a plan is verified once for each graph") {
   const Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
-  Problem problem{.graph = graph, .budget = Bytes::max()};
+  Question question{{.graph = graph, .budget = Bytes::max()}};
+  Problem& problem = question.problem;
   solve::SolverTable table;
   auto added = std::make_unique<Given>(graph);
   const Given& given = *added;
@@ -175,7 +174,7 @@ TEST_CASE("reductions: a plan is verified once for each graph") {
   request.limits.work = 100'000;
   const auto verifications = [&] {
     given.plans_of_others = 0;
-    const driver::Answer answer = driver::solve(table, problem, request);
+    const driver::Answer answer = driver::solve(table, question, request);
     REQUIRE(answer.outcome.plan);
     return answer.verifications;
   };
@@ -184,15 +183,15 @@ TEST_CASE("reductions: a plan is verified once for each graph") {
   CHECK(verifications() == 1);
   problem.techniques.recompute = false;
   CHECK(verifications() == 2);
-  problem.live_limits = {{OpId(0), own_peak(graph)}};
+  question.live_limits = {{OpId(0), own_peak(graph)}};
   CHECK(verifications() == 2);
   problem.techniques.hoist = true;
-  problem.transforms = {hoist_of(graph)};
-  problem.live_limits.clear();
+  question.transforms = {hoist_of(graph)};
+  question.live_limits.clear();
   CHECK(verifications() == 2);
 
   // Of a search for transforms: the plan of each trial on another graph, and the answer.
-  problem.transforms.clear();
+  question.transforms.clear();
   problem.techniques = parse_techniques("default,split,hoist", false);
   problem.budget = Bytes(own_peak(graph).count() * 9 / 10);
   const int verified = verifications();
@@ -200,7 +199,7 @@ TEST_CASE("reductions: a plan is verified once for each graph") {
   CHECK(given.plans_of_others > 0);
 }
 
-TEST_CASE("reductions: what recomputes is no start where nothing may be computed again") {
+TEST_CASE("reductions: without recomputation a start plan that recomputes is dropped") {
   const Graph graph = Sketch({1, 2, 3}).op({0}, {1}, 3).op({1}, {2}, 3).keep({2}).graph();
   Plan twice;
   twice.steps = {Step::compute(OpId(0)), Step::free(TensorId(1)), Step::compute(OpId(0)),
@@ -220,7 +219,7 @@ TEST_CASE("reductions: what recomputes is no start where nothing may be computed
   for (const Incumbent& incumbent : history()) CHECK(incumbent.cost.duration == Ticks(6));
 }
 
-TEST_CASE("reductions: a start over another link is a start over the problem's, used or not") {
+TEST_CASE("reductions: a start plan over another link is a start plan, whatever the techniques") {
   const Graph graph = step_of({.batch = 8, .widths = {4, 16, 16, 12}});
   const Link slow{Ticks(9), Bytes(1), Ticks(1)}, fast{Ticks(1), Bytes(4), Ticks(1)};
   Plan start = own_plan(graph);

@@ -76,7 +76,7 @@ TEST_CASE("techniques: with one order and no recomputation the floor is the peak
   }
 }
 
-TEST_CASE("techniques: what begins on the host needs a link, and leave to use it") {
+TEST_CASE("techniques: a tensor at home on the host needs a link and the technique offload") {
   const Graph graph = Sketch({10, 5}).op({0}, {1}, 3).on_host({0}).keep({1}).graph();
   Problem problem{.graph = graph, .budget = Bytes(15)};
   CHECK_THROWS_AS(answer(problem), InputError);
@@ -96,7 +96,7 @@ TEST_CASE("techniques: what begins on the host needs a link, and leave to use it
   CHECK_THROWS_AS(answer(problem), InputError);
 }
 
-TEST_CASE("techniques: fit, where the own order waits for what begins on the host") {
+TEST_CASE("techniques: fit with a given order that waits for tensors at home on the host") {
   // In its own order the second tensor is fetched once the first has gone: 10 + 3 + 10 + 10 + 10.
   const Graph graph = Sketch({10, 10, 1})
                           .op({0}, {}, 3)
@@ -119,7 +119,7 @@ TEST_CASE("techniques: fit, where the own order waits for what begins on the hos
   CHECK_FALSE(driver::fit(driver::all_solvers(), graph, request).point);
 }
 
-TEST_CASE("techniques: a curve over a link brings what begins on the host") {
+TEST_CASE("techniques: a curve over a link fetches tensors at home on the host") {
   const Graph graph =
       Sketch({10, 5, 5}).op({0}, {1}, 3).op({1}, {2}, 3).on_host({0}).keep({2}).graph();
   driver::CurveRequest request;
@@ -135,7 +135,7 @@ TEST_CASE("techniques: a curve over a link brings what begins on the host") {
   CHECK_THROWS_AS(driver::curve(driver::all_solvers(), graph, request), InputError);
 }
 
-TEST_CASE("techniques: what a curve plans without some holds for the original graph") {
+TEST_CASE("techniques: a curve without some techniques holds for the original graph") {
   int plans = 0;
   for (int i = 0; i < samples(10); ++i) {
     CAPTURE(i);
@@ -151,7 +151,7 @@ TEST_CASE("techniques: what a curve plans without some holds for the original gr
     for (const TradeoffPoint& point : curve.points) {
       if (!point.outcome.plan) continue;
       const Verdict verdict =
-          verify(problem_on(graph, point.budget, request.terms), *point.outcome.plan);
+          verify(question_on(graph, point.budget, request.terms), *point.outcome.plan);
       CHECK(verdict.ok);
       CHECK(verdict.cost == point.outcome.cost);
       ++plans;

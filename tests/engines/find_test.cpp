@@ -48,7 +48,7 @@ std::string missing(const std::string& library, const std::string& worker,
   return engines::find_engine(kind).missing;
 }
 
-TEST_CASE("find: what a variable names and is wrong is said with the variable") {
+TEST_CASE("find: an error in a path names the environment variable") {
   const Folder folder;
   const std::string text = folder.file("text.so", "text", false);
   CHECK(missing("/nowhere.so", LOWTIDE_REAL_WORKER) ==
@@ -72,7 +72,7 @@ TEST_CASE("find: what a variable names and is wrong is said with the variable") 
   CHECK(missing("x.so", "/bin/true") == "CP-SAT: LOWTIDE_WORKER=/bin/true ended without an answer");
 }
 
-TEST_CASE("find: what is asked for and wrong is said by its path, and in a solve too") {
+TEST_CASE("find: an error names the path of the library, also in a solve") {
   const engines::EngineState state =
       engines::find_engine(engines::EngineKind::cpsat, {"/none.so", LOWTIDE_REAL_WORKER});
   CHECK(state.missing == "CP-SAT: /none.so cannot be opened: No such file or directory");
@@ -84,7 +84,7 @@ TEST_CASE("find: what is asked for and wrong is said by its path, and in a solve
         "/no/such/worker cannot be started: No such file or directory");
 }
 
-TEST_CASE("find: a library that aborts as it is opened is blamed, and the worker is not") {
+TEST_CASE("find: a library that aborts when it is opened is reported") {
   const Folder folder;
   const std::string copy = folder.path / "abort.so";
   std::filesystem::copy_file(LOWTIDE_FAKE_LIBRARY, copy);
@@ -103,7 +103,7 @@ TEST_CASE("find: a worker that hangs is waited for once, whatever the engine") {
   CHECK(times_started(worker) == 1);
 }
 
-TEST_CASE("find: whoever has a deadline does not wait beyond it, and finds it the next time") {
+TEST_CASE("find: a search does not wait beyond the deadline, and a later one finds the library") {
   const Folder folder;
   const std::string copy = folder.path / "slow.so";
   std::filesystem::copy_file(LOWTIDE_FAKE_LIBRARY, copy);

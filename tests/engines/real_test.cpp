@@ -38,7 +38,7 @@ engines::CpModel hard_model() {
   return model;
 }
 
-TEST_CASE("engines: CP-SAT solves what uses every kind of constraint") {
+TEST_CASE("engines: CP-SAT solves a model with every kind of constraint") {
   NEED(engines::EngineKind::cpsat)
   engines::CpModel model;
   std::vector<engines::CpVar> x;
@@ -102,7 +102,7 @@ TEST_CASE("engines: CP-SAT reports while it runs, and stops at its time") {
   CHECK(answer.end.bound);
 }
 
-TEST_CASE("engines: CP-SAT without a clock repeats exactly") {
+TEST_CASE("engines: CP-SAT without a time limit repeats exactly") {
   NEED(engines::EngineKind::cpsat)
   engines::EngineLimits limits;
   limits.effort = 0.3;

@@ -35,7 +35,7 @@ TEST_CASE("wire: the examples of the encoding guide") {
         bytes({0xa1, 0x02, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}));
 }
 
-TEST_CASE("wire: what is written is read") {
+TEST_CASE("wire: messages are read as they were written") {
   const std::int64_t whole[] = {0, -1, 1, std::numeric_limits<std::int64_t>::min(),
                                 std::numeric_limits<std::int64_t>::max()};
   const double real[] = {0, -0.5, 1e300};
@@ -81,7 +81,7 @@ TEST_CASE("wire: no bytes crash the readers") {
   }
 }
 
-TEST_CASE("wire: a model is what CP-SAT reads") {
+TEST_CASE("wire: a model is encoded as CP-SAT's protocol buffer") {
   engines::CpModel model;
   const engines::CpVar x = model.add_var(0, 9), b = model.add_bool();
   const std::int64_t holes[] = {1, 2, 5};
@@ -101,7 +101,7 @@ TEST_CASE("wire: a model is what CP-SAT reads") {
                0,    0,    0x22, 0x01, 0x01}));
 }
 
-TEST_CASE("wire: requests, reports and programs survive the line") {
+TEST_CASE("wire: round trip of requests, reports and programs") {
   engines::EngineRequest request;
   request.engine = engines::EngineKind::highs;
   request.library = "/a/b.so";

@@ -47,7 +47,7 @@ engines::EngineState fake_library() {
   return engine;
 }
 
-TEST_CASE("worker: one that crashes, quits, closes its line or talks nonsense is reported") {
+TEST_CASE("worker: one that crashes, exits, closes its pipe or sends garbage is reported") {
   const std::pair<const char*, const char*> kinds[] = {
       {"crash", "CP-SAT crashed (Aborted)"},
       {"quit", "CP-SAT ended with status 7"},
@@ -89,7 +89,7 @@ TEST_CASE("worker: a cancel ends it as soon as it is asked for") {
   CHECK(asked == 5);
 }
 
-TEST_CASE("worker: a number that is none is nonsense, wherever it is said") {
+TEST_CASE("worker: a number that is not finite is rejected everywhere") {
   for (const char* number : {"inf", "-inf", "nan", "1e300"}) {
     const Variable value("LOWTIDE_FAKE_VALUE", number);
     for (const char* how : {"bound_first", "bound", "objective", "effort"}) {
@@ -113,7 +113,7 @@ TEST_CASE("worker: a number that is none is nonsense, wherever it is said") {
   }
 }
 
-TEST_CASE("worker: a bound before anything and a refutation are handed on as they are") {
+TEST_CASE("worker: an early bound and a proof of infeasibility are passed on") {
   {
     const Variable fake("LOWTIDE_FAKE", "bound_first");
     const engines::CpAnswer answer = solve(fake_worker()).answer;
@@ -125,7 +125,7 @@ TEST_CASE("worker: a bound before anything and a refutation are handed on as the
   CHECK(solve(fake_worker()).answer.end.status == engines::EngineStatus::infeasible);
 }
 
-TEST_CASE("worker: a flood does not keep from stopping") {
+TEST_CASE("worker: a flood of messages does not delay a stop") {
   for (const char* how : {"flood", "endless"}) {
     CAPTURE(how);
     const Variable fake("LOWTIDE_FAKE", how);
@@ -138,7 +138,7 @@ TEST_CASE("worker: a flood does not keep from stopping") {
   }
 }
 
-TEST_CASE("worker: a model too large for the line is refused") {
+TEST_CASE("worker: a model too large for a message is refused") {
   if (kSanitized) return;  // which would make a gigabyte slow
   engines::EngineRequest request;
   request.model.assign(engines::kMostFrame, 'x');
@@ -146,7 +146,7 @@ TEST_CASE("worker: a model too large for the line is refused") {
   CHECK(end.failure == "the model is too large for a worker: 1073741824 bytes");
 }
 
-TEST_CASE("worker: a library that aborts, exits, hangs or answers nonsense is reported") {
+TEST_CASE("worker: a library that aborts, exits, hangs or returns garbage is reported") {
   const engines::EngineState engine = fake_library();
   CHECK(engine.version == "of unknown version");
   const std::pair<const char*, const char*> kinds[] = {
@@ -166,7 +166,7 @@ TEST_CASE("worker: a library that aborts, exits, hangs or answers nonsense is re
   CHECK(solve(engine, limits).answer.end.failure == "CP-SAT did not stop at its time limit");
 }
 
-TEST_CASE("worker: a limit of memory is kept, by ending it if need be") {
+TEST_CASE("worker: a memory limit is kept, if necessary by a kill") {
   if (kSanitized) return;  // whose shadow is memory too
   const Variable fake("LOWTIDE_FAKE", "memory");
   engines::EngineLimits limits;
@@ -175,7 +175,7 @@ TEST_CASE("worker: a limit of memory is kept, by ending it if need be") {
   CHECK((failure == "CP-SAT: it ran out of memory" || failure == "CP-SAT crashed (Aborted)"));
 }
 
-TEST_CASE("worker: one process serves request after request, and one that dies costs its own") {
+TEST_CASE("worker: one process serves several requests, and a crash fails only its own") {
   const auto served = [](engines::MipSession& session, int threads = 1) {
     engines::MipModel program;
     program.add_column(1, {0, 1}, true);
@@ -209,7 +209,7 @@ TEST_CASE("worker: one process serves request after request, and one that dies c
   }
 }
 
-TEST_CASE("worker: unless told, it gets a part of what is free") {
+TEST_CASE("worker: the default memory limit is a share of the free memory") {
   CHECK(engines::free_memory() > 0);
   const engines::EngineRequest request =
       engines::request_for(engines::EngineKind::cpsat, fake_worker(), {});

@@ -11,7 +11,7 @@ def test_nothing_beside_changes_nothing():
     assert Constraints().live_limits(program) == {} and not Constraints(save_limit=0).alone and not Constraints(gradients=1).alone
 
 
-def test_what_others_hold_is_there_from_the_start_or_from_the_barrier_on():
+def test_memory_beside_a_plan_exists_from_the_start_or_from_the_barrier_on():
     program = chain(400, 300)
     before = program.graph.hash
     graph = Constraints(resident=50, gradients=20).graph(program)
@@ -20,7 +20,7 @@ def test_what_others_hold_is_there_from_the_start_or_from_the_barrier_on():
     assert Constraints(50, 20, 100).live_limits(program) == {program.barrier: 50 + INPUT + TANGENT + 20 + 100}
 
 
-def test_what_cannot_be_copied_and_is_small_is_taken_to_stay():
+def test_small_tensors_that_cannot_be_copied_count_as_kept():
     program = chain(512, 513, 100, can_move=frozenset({3}))
     assert small_fixed_bytes(program) == 512 + OUTPUT + TANGENT + 2 * TANGENT + GRADIENT
     assert Constraints(7, 5, 3, 2).for_copies(program) == Constraints(7 + small_fixed_bytes(program), 5, 3, 2)

@@ -30,7 +30,7 @@ def test_copies_are_waited_for_where_code_does(steps, movable, expected):
     assert copying(steps, movable) == expected
 
 
-def test_what_the_next_op_makes_comes_right_before_it():
+def test_an_op_that_runs_within_its_successor_comes_right_before_it():
     """However early the plan has it; code makes it there."""
     class Pairs(FakeProgram):
         def is_made_by_next(self, op):
@@ -43,7 +43,7 @@ def test_what_the_next_op_makes_comes_right_before_it():
 
 
 @pytest.mark.parametrize("freed", [2, 3], ids=["what it reads", "what it makes"])
-def test_what_the_next_op_makes_has_its_operands_until_then(freed):
+def test_an_op_that_runs_within_its_successor_keeps_its_operands_until_then(freed):
     """Though the plan frees one between the two, or copies what the first has made."""
     class Pairs(FakeProgram):
         def is_made_by_next(self, op):
@@ -72,7 +72,7 @@ def test_a_tensor_goes_home_at_last():
     assert ("offload", 0) not in with_copies(program, steps, [0, 1], set())
 
 
-def test_what_an_elided_op_makes_is_not_copied():
+def test_the_result_of_an_elided_op_is_not_copied():
     program = FakeProgram(bare(([0], [1]), ([], []), ([1], [2])), barrier=1, can_move=frozenset({1}))
     steps = [("compute", 0), ("offload", 1), ("free", 1), ("compute", 1), ("prefetch", 1), ("compute", 2), ("free", 1)]
     assert with_copies(program, steps, [0, 1, 2], set()) == steps

@@ -72,7 +72,7 @@ def test_a_plan_is_scheduled_within_its_budget_and_reported(share):
     assert bool(report.again) == (share != "100%")
 
 
-def test_what_others_hold_is_within_the_budget():
+def test_memory_beside_a_plan_counts_in_the_budget():
     _, alone = planned(chain(*SIZES), options(20_000))
     _, beside = planned(chain(*SIZES), options(20_000), Constraints(resident=6000, gradients=500))
     assert alone.peak <= 20_000 >= beside.peak and beside.saved <= alone.saved - 4096 and beside.resident == 6000
@@ -183,7 +183,7 @@ def test_where_no_copy_can_be_made_there_are_none_in_the_end(asked):
         assert all(0 < limit <= report.budget for limit in asked[:-2]) and len(asked) <= 3 + planner._ATTEMPTS
 
 
-def test_what_no_way_keeps_is_refused_with_the_smallest_of_all_ways():
+def test_an_infeasible_budget_is_refused_with_the_smallest_peak_of_all_attempts():
     with pytest.raises(BudgetError) as refused:
         planned(chain(*SIZES), copying("20%"))
     smallest = refused.value.smallest
@@ -220,7 +220,7 @@ def test_a_region_runs_in_parts_where_nothing_else_keeps_the_budget():
         planned(wide(), options())
 
 
-def test_what_does_not_run_in_parts_is_said_and_planned_whole():
+def test_a_graph_that_cannot_run_in_parts_is_reported_and_planned_whole():
     program = wide(refuses="the 3rd op has no axis")
     with pytest.warns(LowtideWarning, match="wide does not run in parts: the 3rd op has no axis"), pytest.raises(BudgetError):
         planned(program, parts())

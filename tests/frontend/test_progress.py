@@ -42,7 +42,7 @@ def test_a_terminal_shows_the_stage_and_is_left_empty(monkeypatch):
     assert text.endswith("\r") and not text.rstrip("\r").rpartition("\r")[2].strip()
 
 
-def test_what_is_short_writes_nothing(monkeypatch):
+def test_a_short_run_writes_nothing(monkeypatch):
     terminal = terminal_at_once(monkeypatch)
     monkeypatch.setattr(progress, "_FIRST", 3600)
     with progress.line():

@@ -27,7 +27,7 @@ def test_the_parts_of_a_step_are_told_from_one_another():
     assert (beside.saved, beside.inputs) == (report.saved, 16) and beside.between == report.between + 50 + 20
 
 
-def test_what_runs_again_is_named_by_its_module():
+def test_recomputed_ops_are_listed_by_module():
     report = report_of(chain(*[4096] * 6))
     (technique,) = (t for t in report.techniques if t.name == "recompute")
     assert report.again == {module: Counter({module.replace("layers.", "f"): times})
@@ -36,7 +36,7 @@ def test_what_runs_again_is_named_by_its_module():
     assert technique.cost == pytest.approx(report.overhead) and technique.detail == f"{technique.modules.total()} results computed again"
 
 
-def test_what_is_written_over_is_named():
+def test_overwritten_tensors_are_listed():
     report = report_of(wide(), "100%")
     assert not [t for t in report.techniques if t.name == "in_place"]
     program = wide()
@@ -45,7 +45,7 @@ def test_what_is_written_over_is_named():
     assert technique.name == "in_place" and technique.modules == {"body": 1} and technique.cost == 0
 
 
-def test_what_leaves_is_named_with_its_waits():
+def test_offloaded_tensors_are_listed_with_their_stalls():
     report = report_of(chain(*[4096] * 6, can_move=frozenset(range(1, 7))), techniques="offload", link="1GB/s,0ns")
     (technique,) = report.techniques
     assert technique.name == "offload" and report.offloaded and set(report.offloaded) <= {f"a{i}" for i in range(6)}
@@ -62,7 +62,7 @@ def test_substitutions_that_follow_one_another_are_said_together():
         "substitutions: 2 by b, 1 by a", "split of 2 ops into 4 parts", "hoist of the backward into the forward"]
 
 
-def test_less_is_called_less():
+def test_a_saving_is_called_less_and_a_cost_more():
     """Parts may take less time than the whole, and a hoist more memory."""
     said = [str(Technique("hoist", "how", saved, cost, Counter({"head": 1})))
             for saved, cost in ((2048, -0.1), (-2048, 0.1), (0, 0.0))]

@@ -26,7 +26,7 @@ def test_a_plan_whose_frees_come_late_takes_no_more_than_one_whose_frees_come_ea
     assert len(again.ops) > graph.num_ops, "the plan makes something twice"
 
 
-def test_what_dies_at_an_op_is_overwritten():
+def test_an_operand_at_its_last_use_is_overwritten():
     """However the plan says it: a result takes the storage of an operand that is not read again."""
     tensors = [{"name": name, "bytes": 8} for name in "xabcd"]
     ops = [{"name": name, "inputs": inputs, "outputs": [i + 1], "time": 1} for i, (name, inputs) in

@@ -146,7 +146,7 @@ def test_a_plan_that_keeps_all_bits_is_looked_for_beside_one_that_does_not(equal
 
 
 @pytest.mark.parametrize(("worth", "whole"), [(1.001, False), (float("inf"), True)])
-def test_it_is_the_answer_if_it_takes_no_longer(worth, whole, monkeypatch):
+def test_a_plan_that_keeps_all_bits_is_used_if_it_takes_no_longer(worth, whole, monkeypatch):
     monkeypatch.setattr(search, "_WORTH_BITS", worth)
     plan = lowtide.plan
     split = searching(wide(), "60%", **PARTS).run(None)[0].transforms

@@ -68,13 +68,13 @@ def test_constraints_say_what_a_plan_may_hold(sizes):
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_what_a_region_saves_lies_between_what_it_hands_out_and_what_it_saves_without_a_plan(sizes):
+def test_saved_bytes_of_a_region_lie_between_its_outputs_and_those_without_a_plan(sizes):
     program = chain(*sizes)
     saved = [held(program, *pair)[2] for pair in plans(program)]
     assert GraphToPlan(program, 0, 0).saves == (min(saved), max(saved)) == (OUTPUT, OUTPUT + sum(sizes))
 
 
-def test_what_a_reserve_covers_is_not_counted_twice():
+def test_memory_that_a_reserve_covers_is_not_counted_twice():
     captured = GraphToPlan(chain(8), 100, 0, covers=60)
     assert [captured.room(others) for others in (0, 60, 61, 200)] == [100, 100, 101, 240]
 

@@ -17,7 +17,7 @@ def test_many_names_are_cut_off():
     assert some(names[:6]) == "w0, w1, w2, w3, w4, w5" and some(names, 2) == "w0, w1 and 7 more" and some([]) == ""
 
 
-def test_what_is_refused_runs_without_a_plan_or_is_an_error():
+def test_an_unsupported_graph_runs_without_a_plan_or_is_an_error():
     with pytest.warns(LowtideWarning, match="^lowtide: this graph runs without a plan, so no budget is kept: it is odd$"):
         assert fall_back("it is odd", "warn", 5) == 5
     with pytest.raises(CaptureError, match="it is odd"):
@@ -52,7 +52,7 @@ def test_which_bits_are_kept_is_said_in_words(exactness, words):
     assert str(exactness) == words
 
 
-def test_what_is_neither_a_sum_nor_follows_one_is_equal():
+def test_results_that_do_not_depend_on_sums_over_parts_are_equal():
     assert Exactness().equal and Exactness(hoisted=True, tried="AVX2").as_eager
     assert Exactness(traced=("a sum",)).equal and not Exactness(traced=("a sum",)).as_eager
     for other in (Exactness(**SUMS), Exactness(follows=("w",)), Exactness(fused=True)):

@@ -127,7 +127,7 @@ BlockHash changed(const std::function<void(GraphParts&)>& change) {
 
 }  // namespace
 
-TEST_CASE("names, times, roles and what is outside do not change a block's hash") {
+TEST_CASE("names, times, roles and the surroundings do not change a block's hash") {
   const BlockHash hash = changed([](GraphParts&) {});
   CHECK(to_string(hash).size() == 32);
   const std::vector<std::function<void(GraphParts&)>> changes = {
@@ -149,7 +149,7 @@ TEST_CASE("names, times, roles and what is outside do not change a block's hash"
   for (const auto& change : changes) CHECK(changed(change) == hash);
 }
 
-TEST_CASE("all else changes a block's hash, each in its own way") {
+TEST_CASE("every other property changes a block's hash") {
   std::set<BlockHash> hashes = {changed([](GraphParts&) {})};
   const std::vector<std::function<void(GraphParts&)>> changes = {
       [](GraphParts& p) { p.ops[1].kind = "gelu"; },
@@ -206,7 +206,7 @@ TEST_CASE("all else changes a block's hash, each in its own way") {
   for (const auto& change : changes) CHECK(hashes.insert(changed(change)).second);
 }
 
-TEST_CASE("the same tensor from outside is not two that look alike") {
+TEST_CASE("one tensor from outside differs from two equal ones") {
   const auto hash = [](std::int64_t second) {
     GraphParts parts;
     parts.tensors.resize(2);
@@ -220,7 +220,7 @@ TEST_CASE("the same tensor from outside is not two that look alike") {
   CHECK(hash(0) != hash(1));
 }
 
-TEST_CASE("blocks of a graph that is listed otherwise have the same hash, and correspond") {
+TEST_CASE("blocks of a graph in another listing have the same hash, and correspond") {
   Random random(1);
   for (int i = 0; i < samples(400); ++i) {
     RandomGraphSettings settings;
@@ -263,7 +263,7 @@ TEST_CASE("small blocks have equal hashes if and only if brute force finds them 
   }
 }
 
-TEST_CASE("blocks that look alike around every op are told apart") {
+TEST_CASE("blocks with equal neighbourhoods of every op are distinguished") {
   const Graph two_triangles = edges(6, {{0, 1}, {1, 2}, {2, 0}, {3, 4}, {4, 5}, {5, 3}});
   const Graph hexagon = edges(6, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 0}});
   const Graph prism =
@@ -283,7 +283,7 @@ TEST_CASE("blocks that look alike around every op are told apart") {
   }
 }
 
-TEST_CASE("a block too symmetric for the search says so, and keeps its hash") {
+TEST_CASE("a block too symmetric for the search is reported, and keeps its hash") {
   // Three random matchings of as many ends: regular, and no two ends alike.
   Random random(4);
   constexpr std::size_t kEnds = 300;
@@ -302,7 +302,7 @@ TEST_CASE("a block too symmetric for the search says so, and keeps its hash") {
   CHECK(a.ops.size() == graph.op_count());
 }
 
-TEST_CASE("many equal ops beside one another are no symmetry that is searched") {
+TEST_CASE("many equal parallel ops need no search") {
   // Updates that share a learning rate.
   GraphParts parts;
   parts.tensors.resize(2001);
@@ -325,7 +325,7 @@ TEST_CASE("the empty block has a hash, and no op counts twice") {
   CHECK_THROWS(block_hash(graph, std::vector{OpId(0), OpId(0)}));
 }
 
-TEST_CASE("blocks: alike for plans, whatever the code") {
+TEST_CASE("blocks: Alike::plan ignores the code") {
   const auto graph = [](std::string kind, std::int64_t bytes, std::int64_t columns) {
     GraphParts parts;
     for (int i = 0; i < 2; ++i) {

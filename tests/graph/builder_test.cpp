@@ -76,7 +76,7 @@ TEST_CASE("the builder refuses indices out of range") {
           [](auto& b) { b.set_order({5}); });
 }
 
-TEST_CASE("the builder refuses pairs in place that cannot be") {
+TEST_CASE("the builder refuses invalid in-place pairs") {
   const auto with = [](std::vector<std::array<std::int64_t, 2>> pairs,
                        std::vector<std::int64_t> mutates = {}) {
     return [=](auto& b) {
@@ -212,7 +212,7 @@ TEST_CASE("the builder refuses two ops that change one tensor") {
           });
 }
 
-TEST_CASE("the builder refuses orders that are none") {
+TEST_CASE("the builder refuses invalid orders") {
   const auto two = [](GraphBuilder& b) { b.add_op(timed(1, "g"), OpLinks{{1}, {2}, {}, {}}); };
   refused("/order/0", "op 1 \"g\" stands before op 0 \"f\"", [&](auto& b) {
     two(b);
@@ -253,7 +253,7 @@ TEST_CASE("the builder refuses negative numbers and sums beyond 2^63") {
   });
 }
 
-TEST_CASE("links are what the graph was given, each once") {
+TEST_CASE("links are those that the builder was given, each once") {
   GraphBuilder builder;
   for (int i = 0; i < 4; ++i) builder.add_tensor(sized(1 << i));
   builder.add_op(timed(3, "f"), OpLinks{{0, 0}, {1, 2}, {}, {}});

@@ -147,7 +147,7 @@ TEST_CASE("no backward op can run before the barrier") {
   }
 }
 
-TEST_CASE("each network has what makes it hard") {
+TEST_CASE("generated networks have the structure of their kind") {
   const auto count = [](const Graph& graph, auto holds) {
     std::size_t found = 0;
     for (std::size_t i = 0; i < graph.op_count(); ++i) found += holds(OpId(i)) ? 1 : 0;
@@ -204,7 +204,7 @@ TEST_CASE("layered graphs resemble the published ones") {
   }
 }
 
-TEST_CASE("what cannot be generated is refused") {
+TEST_CASE("generators refuse invalid arguments") {
   CHECK_THROWS_AS(generate("vgg", 10, 0), InputError);
   for (std::string_view kind : generator_kinds()) CHECK_THROWS_AS(generate(kind, 0, 0), InputError);
   CHECK_THROWS_AS(generate_layered(10, 0, {.width = 0}), InputError);
@@ -213,7 +213,7 @@ TEST_CASE("what cannot be generated is refused") {
   CHECK_THROWS_AS(generate_layered(10, 0, {.skips = 1}), InputError);
 }
 
-TEST_CASE("layered graphs at the ends of their settings") {
+TEST_CASE("layered graphs at the limits of their settings") {
   for (double width : {0.01, 0.5, 0.99})
     for (double density : {0.0, 1.0})
       for (const std::size_t ops : {1u, 2u, 3u, 4u, 50u}) {

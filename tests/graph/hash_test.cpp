@@ -60,7 +60,7 @@ std::string changed(const std::function<void(Parts&)>& change) {
 
 }  // namespace
 
-TEST_CASE("the hash has its form and its value for ever") {
+TEST_CASE("the form and the value of the hash never change") {
   // Both computed by other means from the layout that the reference gives.
   CHECK(Parts().hash() ==
         "sha256:0646dba769ef1ca5ffe976f96ce02433af8fbfe844f01a5c83559a49e1d49cfc");
@@ -84,7 +84,7 @@ TEST_CASE("names, shapes, roles and the unit of time do not change the hash") {
   CHECK(changed([](Parts& p) { p.links[2].inputs = {1, 2, 1}; }) == hash);
 }
 
-TEST_CASE("everything that planning sees changes the hash, each in its own way") {
+TEST_CASE("every property that planning uses changes the hash") {
   std::set<std::string> hashes = {Parts().hash()};
   const std::vector<std::function<void(Parts&)>> changes = {
       [](Parts& p) { p.resident = Bytes(1); },

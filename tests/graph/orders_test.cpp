@@ -25,7 +25,7 @@ TEST_CASE("every order is topological, on random graphs") {
   }
 }
 
-TEST_CASE("the orders of a small graph are the ones that their names promise") {
+TEST_CASE("orders of a small graph, by hand") {
   // 0 -> 3, 1 -> 2 -> 3, 2 -> 4
   const Graph graph = graph_of_edges(5, {{0, 3}, {1, 2}, {2, 3}, {2, 4}});
   CHECK(index_order(graph) == op_ids({0, 1, 2, 3, 4}));
@@ -46,7 +46,7 @@ TEST_CASE("the orders of a small graph are the ones that their names promise") {
   CHECK(depth_first_order(reversed) == op_ids({4, 3, 2, 1, 0}));
 }
 
-TEST_CASE("is_topological refuses what is none") {
+TEST_CASE("is_topological refuses lists that are no topological order") {
   const Graph graph = chain_graph(4);
   CHECK(is_topological(graph, op_ids({0, 1, 2, 3})));
   CHECK_FALSE(is_topological(graph, op_ids({0, 1, 2})));

@@ -139,7 +139,7 @@ Graph chain(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("partitions: what crosses a border, against brute force") {
+TEST_CASE("partitions: tensors that cross a border, against brute force") {
   Random random(1);
   for (int i = 0; i < 60; ++i) {
     const Graph graph = random_graph(random);
@@ -151,7 +151,7 @@ TEST_CASE("partitions: what crosses a border, against brute force") {
   }
 }
 
-TEST_CASE("partitions: what is not one is refused, with the way") {
+TEST_CASE("partitions: an invalid partition is refused, with the path") {
   const Graph graph = chain(4);
   CHECK(refusal(graph, tree_of({0}, {0, 1, 1, 0})) == "accepted");
   CHECK(refusal(graph, tree_of({0}, {1, 0, 1, 0})) ==
@@ -181,7 +181,7 @@ TEST_CASE("partitions: blocks nested 20,000 deep") {
   CHECK(partition.blocks[BlockId(count - 1)].forward.op_count() == 1);
 }
 
-TEST_CASE("partitions: a check finds what was changed by hand") {
+TEST_CASE("partitions: the check finds changes by hand") {
   const Graph graph = chain(4);
   const Partition good = make_partition(graph, phases_of(graph), tree_of({0, 0}, {1, 1, 2, 2}));
   const auto refused = [&](auto change) {

@@ -59,7 +59,7 @@ std::string layer_name(const Graph& graph, const Phases& phases, std::size_t op)
 
 }  // namespace
 
-TEST_CASE("phases: any graph") {
+TEST_CASE("phases: invariants hold on random graphs") {
   Random random(3);
   for (int i = 0; i < 100; ++i) {
     RandomGraphSettings settings;
@@ -72,7 +72,7 @@ TEST_CASE("phases: any graph") {
 }
 
 // Where the front end says of each op at which layer it stands, the pairs are known.
-TEST_CASE("phases: backward ops go with the layer that they undo") {
+TEST_CASE("phases: a backward op belongs to the layer of its forward op") {
   for (const std::string_view kind : {"chain", "resnet", "unet", "transformer"}) {
     const Graph graph = generate(kind, 400, 2);
     const Phases phases = phases_of(graph);
@@ -89,7 +89,7 @@ TEST_CASE("phases: backward ops go with the layer that they undo") {
   }
 }
 
-TEST_CASE("phases: by what is read, where nothing is said but which ops are backward") {
+TEST_CASE("phases: layers follow from what backward ops read") {
   // Tensors: 0 x, 1 w, 2 y = f(x, w), 3 z = g(y), 4 loss, 5 dz, 6 dy, 7 dx, 8 dw.
   const Graph graph = graph_of(9, {{"f", "forward", "", {0, 1}, {2}},
                                    {"g", "forward", "", {2}, {3}},
@@ -106,7 +106,7 @@ TEST_CASE("phases: by what is read, where nothing is said but which ops are back
   CHECK(layer_name(graph, phases, 6) == "f");
 }
 
-TEST_CASE("phases: what an optimizer does stands alone") {
+TEST_CASE("phases: ops of an optimizer have no layer") {
   // 0 x, 1 w, 2 y, 3 loss, 4 dy, 5 dw, 6 new w
   const Graph graph = graph_of(8, {{"f", "forward", "", {0, 1}, {2}},
                                    {"loss", "forward", "", {2}, {3}},

@@ -91,7 +91,7 @@ void check_sound(const Graph& graph, const std::vector<RepeatedBlock>& found) {
 
 }  // namespace
 
-TEST_CASE("blocks planted apart or on end are found, each whole and no other") {
+TEST_CASE("repeats: planted blocks are found, apart or consecutive, each complete") {
   Random random(1);
   for (int i = 0; i < samples(200); ++i) {
     const auto block = random_block(4 + random.below(60), random);
@@ -118,7 +118,7 @@ TEST_CASE("blocks planted apart or on end are found, each whole and no other") {
   }
 }
 
-TEST_CASE("blocks with the same ops but other links are of different kinds") {
+TEST_CASE("repeats: blocks with equal ops but different links are of different kinds") {
   const std::vector<Writer::Step> straight{{"a"}, {"b"}, {"c"}, {"d"}, {"e", 2}, {"f"}};
   std::vector<Writer::Step> crossed = straight;
   crossed[4].back = 3;
@@ -140,7 +140,7 @@ TEST_CASE("blocks with the same ops but other links are of different kinds") {
   }
 }
 
-TEST_CASE("an origin says which ops belong together where the order does not") {
+TEST_CASE("repeats: origins group ops that the order interleaves") {
   // Two ops of each of three layers in turn, as branches run side by side.
   Writer writer;
   GraphParts parts;
@@ -172,7 +172,7 @@ TEST_CASE("an origin says which ops belong together where the order does not") {
   CHECK(layers[0].ops() == 3);
 }
 
-TEST_CASE("of a chain of equal ops each is a block") {
+TEST_CASE("repeats: in a chain of equal ops each op is a block") {
   Writer writer;
   for (int i = 0; i < 1000; ++i) writer.add({""});
   const Graph graph = writer.build();
@@ -183,7 +183,7 @@ TEST_CASE("of a chain of equal ops each is a block") {
   check_sound(graph, found);
 }
 
-TEST_CASE("nothing repeats in graphs without ops, with one, or with none like another") {
+TEST_CASE("repeats: none in graphs with no op, one op, or different ops only") {
   CHECK(repeated_blocks(GraphBuilder().build()).empty());
   Writer one;
   one.noise(1);
@@ -193,7 +193,7 @@ TEST_CASE("nothing repeats in graphs without ops, with one, or with none like an
   CHECK(repeated_blocks(many.build()).empty());
 }
 
-TEST_CASE("what is found in random graphs is sound") {
+TEST_CASE("repeats: blocks found in random graphs are equal") {
   Random random(2);
   for (int i = 0; i < samples(200); ++i) {
     RandomGraphSettings settings;
@@ -205,7 +205,7 @@ TEST_CASE("what is found in random graphs is sound") {
   }
 }
 
-TEST_CASE("the layers of a transformer are found, forward and backward") {
+TEST_CASE("repeats: the layers of a transformer are found, forward and backward") {
   const Graph graph = generate("transformer", 400, 1);
   const auto found = repeated_blocks(graph);
   check_sound(graph, found);
@@ -214,7 +214,7 @@ TEST_CASE("the layers of a transformer are found, forward and backward") {
   CHECK(found[0].covered() + found[1].covered() > graph.op_count() * 8 / 10);
 }
 
-TEST_CASE("origins that differ in numbers are called alike") {
+TEST_CASE("origins that differ in numbers only have one pattern") {
   CHECK(origin_pattern("layers.12.conv1") == "layers.*.conv1");
   CHECK(origin_pattern("h0") == "h0");
   CHECK(origin_pattern("3") == "*");

@@ -46,6 +46,47 @@ def test_links_and_anchors_lead_somewhere(page):
     assert not faults
 
 
+FILES = [f"/{file.relative_to(ROOT)}" for folder in ("src", "python", "tests", "tools", "bench", "examples")
+         for file in (ROOT / folder).rglob("*") if file.suffix in (".h", ".cpp", ".py")]
+
+
+def missing_files(text, pattern):
+    return [name for name in re.findall(pattern, text) if not any(file.endswith(f"/{name}") for file in FILES)]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parts[0] != "bench"], ids=str)
+def test_source_files_that_a_page_names_exist(page):
+    assert not missing_files(without_code((ROOT / page).read_text()), r"`([\w./-]+\.(?:h|cpp|py))`")
+
+
+def test_source_files_that_a_comment_names_exist():
+    faults = {}
+    for file in (ROOT / "src").rglob("*"):
+        if file.suffix in (".h", ".cpp"):
+            comments = re.findall(r"//.*", file.read_text())
+            if names := missing_files("\n".join(comments), r"\b([a-z]\w*(?:/\w+)*\.(?:h|cpp|py))\b(?!\.\w)"):
+                faults[str(file.relative_to(ROOT))] = names
+    assert not faults
+
+
+def rows(text):
+    """Cells of tables, and the options of solvers as the command prints them."""
+    for line in text.splitlines():
+        if line.startswith("|"):
+            yield from line.strip("| ").split(" | ")
+        elif option := re.match(r" +--option \S+  (.*)", line):
+            yield option[1]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parts[:2] == ("docs", "reference")], ids=str)
+def test_rows_of_the_reference_have_sentences_of_at_most_thirty_words(page):
+    faults = []
+    for cell in rows((ROOT / page).read_text()):
+        text = re.sub(r"`[^`]*`", "code", re.sub(r"\]\([^)]*\)", "]", cell))
+        faults += [sentence for sentence in re.split(r"(?<=[.?!]) ", text) if len(re.findall(r"\S*\w\S*", sentence)) > 30]
+    assert not faults
+
+
 def test_the_list_of_pages_has_every_page():
     sections = stage.sections((ROOT / "docs/README.md").read_text())
     listed = {Path("docs", re.search(r"<docs/(.*)>", entry)[1]) for _, entries in sections for entry in entries}

@@ -45,7 +45,7 @@ TEST_CASE("cost file: unknown keys give one warning") {
   CHECK(read(with("\"time_ns\"", "\"mood\": 1, \"time_ns\"")).warnings.size() == 1);
 }
 
-TEST_CASE("cost file: what is refused") {
+TEST_CASE("cost file: refused files") {
   const auto check = [](const std::string& text, const std::string& place,
                         const std::string& reason) {
     CAPTURE(text);

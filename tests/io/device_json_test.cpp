@@ -25,7 +25,7 @@ std::string with(const std::string& old, const std::string& now) {
   return text.replace(at, old.size(), now);
 }
 
-TEST_CASE("device file: what must be there, and what may be absent") {
+TEST_CASE("device file: required and optional keys") {
   const Device device = io::read_device_text(kSmall, "file");
   CHECK(device.name == "mine");
   CHECK(device.title.empty());
@@ -44,7 +44,7 @@ TEST_CASE("device file: every built-in device is one") {
   }
 }
 
-TEST_CASE("device file: what small kernels lose and gain") {
+TEST_CASE("device file: the figures of small kernels") {
   Device device = io::read_device_text(kSmall, "file");
   CHECK(device.compute_ramp_ns == 0);
   CHECK_FALSE(device.measured);
@@ -55,7 +55,7 @@ TEST_CASE("device file: what small kernels lose and gain") {
   CHECK(io::read_device_text(io::write_device(device), "file") == device);
 }
 
-TEST_CASE("device file: what is refused") {
+TEST_CASE("device file: refused files") {
   const auto check = [](const std::string& text, const std::string& place,
                         const std::string& reason) {
     CAPTURE(text);
@@ -119,7 +119,7 @@ TEST_CASE("devices are found by name or read from a file") {
   CHECK(refusal_of([&] { io::device_of(path + ".gone"); }).file == path + ".gone");
 }
 
-TEST_CASE("operations that an op states") {
+TEST_CASE("operations stated in the graph") {
   const auto stated = [](const std::string& attributes) {
     Op op;
     op.name = "mm";

@@ -61,7 +61,7 @@ TEST_CASE("json: a document of values is that of their text") {
   CHECK((*document.root().find("ops")->items().begin()).pointer() == "/ops/0");
 }
 
-TEST_CASE("json: values are refused where they would stand") {
+TEST_CASE("json: an error has the place of the value") {
   const auto refused = [](auto write) {
     return refusal_of([&] {
       io::JsonBuilder builder;
@@ -88,7 +88,7 @@ TEST_CASE("json: values are refused where they would stand") {
   CHECK(deep.reason == "nested deeper than 1000 levels");
 }
 
-TEST_CASE("json: walking") {
+TEST_CASE("json: navigating a document") {
   const io::JsonDocument document(R"({"a": [10, {"x": 1, "y": [2, 3]}, 30], "b/~": "text"})");
   const io::JsonValue root = document.root();
   CHECK(root.size() == 2);
@@ -157,7 +157,7 @@ TEST_CASE("json: places of broken syntax count lines and columns") {
   CHECK(refusal("\xef\xbb").place.starts_with("line 1"));
 }
 
-TEST_CASE("json: depth is refused, not felt") {
+TEST_CASE("json: excessive depth is refused") {
   const auto nested = [](std::size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };

@@ -66,7 +66,7 @@ TEST_CASE("large: 100,000 ops are written, read and simulated") {
   CHECK(check_plan(graph, plan).kind == PlanVerdict::Kind::holds);
 }
 
-TEST_CASE("large: what is wrong at the end is found") {
+TEST_CASE("large: an error at the end is found") {
   std::string text = io::write_graph(large_graph());
   const std::size_t last = text.rfind("\"time\": ");
   CHECK_THROWS(io::read_graph_text(text.substr(0, last) + "\"time\": 1.5}]}", "file"));

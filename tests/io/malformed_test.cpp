@@ -19,7 +19,7 @@ namespace {
 
 const std::string kFolder = std::string(LOWTIDE_SOURCE_DIR) + "/tests/io/malformed/";
 
-TEST_CASE("malformed files are refused, each in its place and words") {
+TEST_CASE("malformed files are refused, each with its place and message") {
   const io::JsonDocument listing(io::read_text_file(kFolder + "listing.json"));
   std::set<std::string> listed;
   std::size_t graphs = 0, plans = 0;

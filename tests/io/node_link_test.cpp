@@ -96,7 +96,7 @@ TEST_CASE("node-link: without an order, index order or the nearest that is topol
         "the nodes are not in topological order: sorted, by index where free");
 }
 
-TEST_CASE("node-link: missing durations and unknown keys are said") {
+TEST_CASE("node-link: missing durations and unknown keys are reported") {
   const io::GraphFile none = read(R"({"nodes": [{"id": 0, "bytes": 1}, {"id": 1, "bytes": 1}],
       "links": [{"source": 0, "target": 1, "weight": 2}]})");
   CHECK(none.graph.total_time() == Ticks(2));

@@ -64,7 +64,7 @@ TEST_CASE("plan file: every key is read") {
   CHECK(file.found_by->history[0].cost == Cost{Ticks(130), Bytes(720), Bytes(0)});
 }
 
-TEST_CASE("plan file: what may be absent") {
+TEST_CASE("plan file: optional keys") {
   const PlanFile file = io::read_plan_text(
       R"({"format": "lowtide-plan", "version": 1, "graph_hash": "h", "steps": []})", "file");
   CHECK(file.order == Order::free);
@@ -86,7 +86,7 @@ TEST_CASE("plan file: unknown keys give one warning; found_by may hold anything"
   CHECK(file.found_by->parts.size() == 2);
 }
 
-TEST_CASE("plan file: as it is written") {
+TEST_CASE("plan file: the text that is written") {
   PlanFile file;
   file.graph_hash = "sha256:0";
   file.graph_name = "small";

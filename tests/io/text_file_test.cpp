@@ -42,7 +42,7 @@ TEST_CASE("text file: what is written is read, plain and compressed") {
   CHECK(fs::file_size(folder / "packed.json.gz") < large.size() / 2);
 }
 
-TEST_CASE("text file: the first two bytes tell, not the name") {
+TEST_CASE("text file: the first two bytes decide about compression, not the name") {
   const TemporaryFolder folder;
   put(folder / "packed.json", io::gzip("hello"));
   CHECK(io::read_text_file(folder / "packed.json") == "hello");
@@ -58,7 +58,7 @@ TEST_CASE("text file: equal texts give equal files") {
   CHECK(packed.substr(0, 10) == std::string("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10));
 }
 
-TEST_CASE("text file: damaged gzip data are told from those cut off") {
+TEST_CASE("text file: damaged and truncated gzip data give different errors") {
   const std::string packed = io::gzip(std::string(5000, 'x') + "y");
   const std::string cut_off = "the gzip data end too early: the file is cut off";
   for (std::size_t length = 2; length < packed.size(); ++length)
@@ -106,7 +106,7 @@ TEST_CASE("text file: replaced as a whole, with nothing left beside it") {
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("text file: links, modes and what is no regular file survive") {
+TEST_CASE("text file: links, modes and special files survive a write") {
   const TemporaryFolder folder;
   put(folder / "target", "old");
   fs::permissions(folder / "target", fs::perms(0640));
@@ -130,7 +130,7 @@ TEST_CASE("text file: standard input") {
   CHECK(io::name_of_file("-") == "standard input");
 }
 
-TEST_CASE("text file: where nothing can be written is known before, and nothing is left there") {
+TEST_CASE("text file: an unwritable path is reported early, and no file is left") {
   const TemporaryFolder folder;
   put(folder / "old", "old");
   for (const std::string& path : {std::string(folder / "old"), std::string(folder / "new"),

@@ -80,7 +80,7 @@ Operand random_view(Random& random, Extents& storage) {
   return view;
 }
 
-TEST_CASE("axis: an operand sees it where every element says so") {
+TEST_CASE("axis: an operand has an axis exactly if all its elements agree") {
   Random random(7);
   int found = 0, missed = 0, cropped = 0;
   for (int round = 0; round < 6000; ++round) {
@@ -154,7 +154,7 @@ TEST_CASE("axis: an operand sees it where every element says so") {
   CHECK(cropped > 30);
 }
 
-TEST_CASE("axis: what it is not") {
+TEST_CASE("axis: operands without the axis") {
   const Axis batch{6, 4 * 5 * 8};  // of [6, 5, 8]
   const auto misfit = [&](const Operand& operand) {
     const auto at = locate(operand, batch);
@@ -181,7 +181,7 @@ TEST_CASE("axis: what it is not") {
   CHECK(std::get<Position>(locate(packed, batch)) == Position{0, 1, 6});
 }
 
-TEST_CASE("axis: storages are rounded up to whole blocks, and sizes beyond 63 bits are none") {
+TEST_CASE("axis: storages are rounded up to whole blocks; sizes beyond 63 bits are refused") {
   const Operand view = Net::all("self", TensorId(0), {6, 40});
   const auto axis = [&](Bytes bytes) {
     const auto put = place(view, {0, 1, 6}, bytes);

@@ -10,7 +10,7 @@
 namespace lowtide {
 namespace {
 
-TEST_CASE("calls: a part that is read twice moves once, a broadcast what is stored") {
+TEST_CASE("calls: bytes read twice count once, a broadcast counts its stored bytes") {
   ProductAndSum made(10);
   CHECK(moved_bytes(made.add()) == 4 * 2 * 320);
   made.sum[1].strides = {0, 1};

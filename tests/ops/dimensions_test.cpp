@@ -59,7 +59,7 @@ TEST_CASE("dimensions: a linear layer and its gradients, over the batch") {
   CHECK(follow(graph, {&last, 1}).tensors == reach.tensors);
 }
 
-TEST_CASE("dimensions: only ops of the region carry, others read what was put together") {
+TEST_CASE("dimensions: only ops of the region carry the axis, other ops read joined tensors") {
   Net net;
   const TensorId x = net.input({6, 4});
   const TensorId a = net.op("aten.relu", {all("self", x, {6, 4})}, {6, 4});
@@ -76,7 +76,7 @@ TEST_CASE("dimensions: only ops of the region carry, others read what was put to
   CHECK(state(reach, x) == State::whole);
 }
 
-TEST_CASE("dimensions: what keeps its shape and yet mixes is refused") {
+TEST_CASE("dimensions: an op that keeps the shape but mixes slices is refused") {
   struct Trap {
     const char* kind;
     Argument argument;
@@ -107,7 +107,7 @@ TEST_CASE("dimensions: what keeps its shape and yet mixes is refused") {
   }
 }
 
-TEST_CASE("dimensions: a batch times itself") {
+TEST_CASE("dimensions: a product of a batch with itself stops the axis") {
   Net net;
   const TensorId x = net.input({6, 4});
   const TensorId z = net.op("aten.relu", {all("self", x, {6, 4})}, {6, 4});
@@ -121,7 +121,7 @@ TEST_CASE("dimensions: a batch times itself") {
         "dimension 1 of \"mat2\"");
 }
 
-TEST_CASE("dimensions: rows of an input may meet all of it") {
+TEST_CASE("dimensions: rows of an input may be combined with the whole input") {
   Net net;
   const TensorId x = net.input({6, 4});
   const TensorId s =
@@ -134,7 +134,7 @@ TEST_CASE("dimensions: rows of an input may meet all of it") {
   CHECK(reach.carries[0]->operands[1].state == State::whole);
 }
 
-TEST_CASE("dimensions: without the last tokens there is a crop of their axis") {
+TEST_CASE("dimensions: dropping the last tokens is a crop of their axis") {
   Net net;
   const TensorId h = net.input({4, 9, 5}), w = net.input({5, 7});
   const TensorId y = net.op("aten.mm", {all("self", h, {36, 5}), all("mat2", w, {5, 7})}, {36, 7});
@@ -176,7 +176,7 @@ TEST_CASE("dimensions: without the last tokens there is a crop of their axis") {
   CHECK(back.tensors == reach.tensors);
 }
 
-TEST_CASE("dimensions: rows that are no slices of a storage are read from the whole") {
+TEST_CASE("dimensions: rows that are no slices of a storage are read from the whole tensor") {
   Net net;
   const TensorId h = net.input({9, 5}), w = net.input({5, 7});
   const TensorId y = net.op("aten.mm", {all("self", h, {9, 5}), all("mat2", w, {5, 7})}, {9, 7});
@@ -214,7 +214,7 @@ TEST_CASE("dimensions: attention over positions needs all of its keys") {
   CHECK(state(reach, s) == State::partial);
 }
 
-TEST_CASE("dimensions: sums go through what is linear and stop at the rest") {
+TEST_CASE("dimensions: partial sums pass linear ops and stop at others") {
   Net net;
   const TensorId x = net.input({6, 4}), w = net.input({4});
   const Argument over{"dim", integers({0})};
@@ -234,7 +234,7 @@ TEST_CASE("dimensions: sums go through what is linear and stop at the rest") {
   CHECK(reach.carries[graph.producer(g).index()]->weight == Weight::share);
 }
 
-TEST_CASE("dimensions: draws come before the parts, and need nothing that these make") {
+TEST_CASE("dimensions: random draws run before the parts and depend on none of them") {
   Net net;
   const TensorId x = net.input({6, 4});
   const TensorId h = net.op("aten.relu", {all("self", x, {6, 4})}, {6, 4});
@@ -249,7 +249,7 @@ TEST_CASE("dimensions: draws come before the parts, and need nothing that these 
   CHECK_FALSE(reach.carries[graph.producer(y).index()]->before);
 }
 
-TEST_CASE("dimensions: targets that count are counted before the parts") {
+TEST_CASE("dimensions: valid targets are counted before the parts") {
   Net net;
   const TensorId x = net.input({6, 4}), t = net.input({6});
   Operand target = all("target", t, {6});
@@ -277,7 +277,7 @@ TEST_CASE("dimensions: targets that count are counted before the parts") {
         "reads a sum over the axis that is still to be made, \"grad_output\"");
 }
 
-TEST_CASE("dimensions: sizes among the arguments follow") {
+TEST_CASE("dimensions: sizes among the arguments are adjusted") {
   Net net;
   const TensorId x = net.input({6, 4});
   const TensorId z =
@@ -295,7 +295,7 @@ TEST_CASE("dimensions: sizes among the arguments follow") {
   CHECK(arguments == std::vector{Argument{"size", integers({2, 5})}});
 }
 
-TEST_CASE("dimensions: what changes its operand in place stops") {
+TEST_CASE("dimensions: an op that mutates its operand stops the axis") {
   GraphBuilder builder;
   Tensor tensor;
   tensor.bytes = Bytes(24);
@@ -313,7 +313,7 @@ TEST_CASE("dimensions: what changes its operand in place stops") {
   CHECK(follow(graph, {&seed, 1}).stops[0]->reason == "changes its operand in place");
 }
 
-TEST_CASE("dimensions: axes that there are not") {
+TEST_CASE("dimensions: axes that do not exist are refused") {
   Net net;
   const TensorId x = net.input({6, 1}, "x"), s = net.input({}, "s");
   const Graph graph = net.build();
@@ -345,7 +345,7 @@ TEST_CASE("dimensions: two axes on one tensor") {
 
 // Every kind with operands and arguments that need not fit: rules say nothing about what is not
 // there, and what follows is sound enough to be asked again.
-TEST_CASE("dimensions: no rule trips over operands that do not fit its kind") {
+TEST_CASE("dimensions: no rule fails on operands that do not fit the kind") {
   const char* const names[] = {
       "self",    "other", "mat1",  "mat2",   "input",  "weight",      "bias",
       "indices", "index", "src",   "values", "target", "grad_output", "tensors",

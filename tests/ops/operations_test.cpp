@@ -53,7 +53,7 @@ TEST_CASE("operations: attention, two products forward and five backward") {
         5 * product);
 }
 
-TEST_CASE("operations: what cannot be counted names the op and what is missing") {
+TEST_CASE("operations: an error names the op that cannot be counted and what is missing") {
   const auto refused = [](const Graph& graph, const std::string& why) {
     try {
       counted_operations(graph, OpId(0));
@@ -78,7 +78,7 @@ TEST_CASE("operations: what cannot be counted names the op and what is missing")
           "do not say how many");
 }
 
-TEST_CASE("operations: beyond 63 bits") {
+TEST_CASE("operations: counts beyond 63 bits are refused") {
   const std::int64_t large = 1LL << 31;
   Tensor huge = tensor({1});
   huge.shape = {large, large};

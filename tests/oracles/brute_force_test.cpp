@@ -59,7 +59,7 @@ TEST_CASE("brute force: a skip connection is recomputed when it does not fit") {
   CHECK_FALSE(oracle::least_peak(curve, Ticks(10)));
 }
 
-TEST_CASE("brute force: what may run only once is kept instead") {
+TEST_CASE("brute force: a tensor that is not recomputable is kept") {
   CHECK(oracle::smallest_peak(skip_chain(false), Order::free) == Bytes(12));
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("brute force: the order matters where it is given") {
   CHECK(oracle::fastest(graph, Order::free, Bytes(12))->duration == Ticks(11));
 }
 
-TEST_CASE("brute force: a releasable input goes after its last reader and never returns") {
+TEST_CASE("brute force: a releasable input is freed after its last reader") {
   GraphBuilder builder;
   const TensorId in = builder.add_tensor(tensor(8, true));
   const TensorId x = builder.add_tensor(tensor(2)), y = builder.add_tensor(tensor(8));
@@ -103,7 +103,7 @@ TEST_CASE("brute force refuses what is too large") {
       InputError);
 }
 
-TEST_CASE("brute force: sparing frees lose nothing") {
+TEST_CASE("brute force: pruned frees lose no optimum") {
   const int graphs = samples(500);
   for (int seed = 0; seed < graphs; ++seed) {
     CAPTURE(seed);
@@ -128,7 +128,7 @@ TEST_CASE("brute force: sparing frees lose nothing") {
   }
 }
 
-TEST_CASE("brute force: its schedules pass verify at the cost it says") {
+TEST_CASE("brute force: its schedules pass verify at their cost") {
   const int graphs = samples(1000);
   for (int seed = 0; seed < graphs; ++seed) {
     CAPTURE(seed);

@@ -60,7 +60,7 @@ TEST_CASE("brute force over a link: one swap by hand") {
   CHECK_FALSE(oracle::fastest(graph, {Order::given, machine_by_hand(), Bytes(19)}, Bytes(36)));
 }
 
-TEST_CASE("brute force over a link: an input at home on the host is fetched, and may stay away") {
+TEST_CASE("brute force over a link: an input at home on the host may be fetched or not") {
   const Graph graph = Sketch({8, 1}).op({0}, {1}, 2).on_host({0}).keep({1}).graph();
   const auto all = oracle::all_tradeoffs(graph, {Order::free, machine_by_hand()});
   REQUIRE(all.size() == 1);
@@ -75,7 +75,7 @@ TEST_CASE("brute force over a link refuses what is too large") {
   CHECK_THROWS_AS(oracle::all_tradeoffs(graph, {Order::free, machine_by_hand()}), InputError);
 }
 
-TEST_CASE("brute force over a link: sparing steps lose nothing") {
+TEST_CASE("brute force over a link: pruned steps lose no optimum") {
   for (int seed = 0; seed < samples(150); ++seed) {
     CAPTURE(seed);
     Random random(static_cast<std::uint64_t>(seed));
@@ -93,7 +93,7 @@ TEST_CASE("brute force over a link: sparing steps lose nothing") {
   }
 }
 
-TEST_CASE("brute force over a link: nobody uses one that takes for ever") {
+TEST_CASE("brute force over a link: an endless link is never used") {
   Machine slow = machine_by_hand();
   slow.device_to_host.latency = slow.host_to_device.latency = Ticks(1'000'000);
   for (int seed = 0; seed < samples(200); ++seed) {
@@ -112,7 +112,7 @@ TEST_CASE("brute force over a link: nobody uses one that takes for ever") {
   }
 }
 
-TEST_CASE("brute force over a link: its schedules pass verify at the cost it says") {
+TEST_CASE("brute force over a link: its schedules pass verify at their cost") {
   for (int seed = 0; seed < samples(300); ++seed) {
     CAPTURE(seed);
     Random random(static_cast<std::uint64_t>(seed) + 1'000'000);

@@ -357,7 +357,7 @@ def test_unmutated_inputs_keep_their_copy():
     accept(network, "o0 c0 f0 p0")
 
 
-def test_there_is_no_such_thing():
+def test_unknown_ops_and_tensors_are_refused():
     refuse(CHAIN, "c3", "there is no", 0)
     refuse(CHAIN, "c0 f4", "there is no", 1)
 

@@ -55,7 +55,7 @@ TEST_CASE("budget: bytes with and without a unit") {
   CHECK(bytes_of("9223372036854775807") == INT64_MAX);
 }
 
-TEST_CASE("budget: decimals are exact and what is left of a byte is dropped") {
+TEST_CASE("budget: decimals are exact, and fractions of a byte are dropped") {
   CHECK(bytes_of("1.5KiB") == 1536);
   CHECK(bytes_of("1.5") == 1);
   CHECK(bytes_of(".5kB") == 500);
@@ -65,7 +65,7 @@ TEST_CASE("budget: decimals are exact and what is left of a byte is dropped") {
   CHECK(bytes_of("0.1TB") == 100'000'000'000);
 }
 
-TEST_CASE("budget: shares are fractions, not what a double makes of them") {
+TEST_CASE("budget: shares are exact fractions") {
   using Kind = BudgetSpec::Kind;
   share_is("80%", Kind::share_of_peak, 80, 100);
   share_is("66.6 %", Kind::share_of_peak, 666, 1000);
@@ -75,7 +75,7 @@ TEST_CASE("budget: shares are fractions, not what a double makes of them") {
   share_is("ACT: 12.25%", Kind::share_of_activations, 1225, 10000);
 }
 
-TEST_CASE("budget: what is none is refused with words that help") {
+TEST_CASE("budget: invalid budgets are refused with a helpful message") {
   refused("", "is not a number");
   refused("   ", "is not a number");
   refused("%", "is not a number");
@@ -133,7 +133,7 @@ TEST_CASE("overhead: a percentage of the time the graph takes once, exact and ro
   }
 }
 
-TEST_CASE("size: bytes, and nothing that is a share") {
+TEST_CASE("size: bytes, and no shares") {
   CHECK(parse_size("64GiB", "host_budget") == Bytes(64LL << 30));
   CHECK(parse_size("0", "host_budget") == Bytes(0));
   for (const auto& [text, said] :

@@ -31,19 +31,19 @@ Sketch skip() {
 
 }  // namespace
 
-TEST_CASE("what is fetched is offloaded where it is made, and freed behind its last use") {
+TEST_CASE("events: a fetched tensor is offloaded after its op, and freed after its last use") {
   const Graph graph = skip().graph();
   CHECK(made(graph, {c(0), c(1), c(2), f(0), c(3)}) ==
         steps("c0 o0 c1 f0 c2 f1 p0 c3 f0 f2").steps);
 }
 
-TEST_CASE("a hold delays the free, and so the wait for the copy") {
+TEST_CASE("events: a hold delays the free, and so the wait for the copy") {
   const Graph graph = skip().graph();
   CHECK(made(graph, {c(0), c(1), c(2), h(0), f(0), c(3)}) ==
         steps("c0 o0 c1 c2 f1 f0 p0 c3 f0 f2").steps);
 }
 
-TEST_CASE("a tensor is offloaded once, and kept apart from what is computed again") {
+TEST_CASE("events: a tensor is offloaded once, also if it is recomputed") {
   // f -> 0; g(0) -> 1; h(0) -> 2; k(0) -> 3
   const Graph graph =
       Sketch({1, 1, 1, 1}).op({}, {0}).op({0}, {1}).op({0}, {2}).op({0}, {3}).keep({3}).graph();
@@ -53,7 +53,7 @@ TEST_CASE("a tensor is offloaded once, and kept apart from what is computed agai
         steps("c0 o0 c1 f0 f1 c0 c2 f0 f2 p0 c3 f0").steps);
 }
 
-TEST_CASE("inputs leave with a copy and come back; one that is releasable may go for good") {
+TEST_CASE("events: inputs are offloaded and fetched; a releasable input may be freed for good") {
   const Graph graph = Sketch({1, 1, 1, 1}).op({0}, {2}).op({1, 2}, {3}).keep({3}).graph();
   CHECK(made(graph, {c(0), c(1), f(0)}) == steps("o0 c0 f0 c1 f2 p0").steps);
   CHECK(made(graph, {f(1), c(0), c(1)}) == steps("o1 f1 p1 c0 c1 f2").steps);
@@ -63,7 +63,7 @@ TEST_CASE("inputs leave with a copy and come back; one that is releasable may go
   CHECK(made(loose, {c(0), f(1), c(1)}) == steps("o1 f1 c0 f0 p1 c1 f1 f2").steps);
 }
 
-TEST_CASE("a tensor at home on the host comes and goes, and is copied where it is changed") {
+TEST_CASE("events: a tensor at home on the host is fetched, and copied back when it is changed") {
   const Graph graph = Sketch({1, 1, 1}).op({0}, {1}).op({0, 1}, {2}).on_host({0}).keep({2}).graph();
   CHECK(made(graph, {f(0), c(0), f(0), c(1)}) == steps("p0 c0 f0 p0 c1 f0 f1").steps);
   const Graph changed =
@@ -71,7 +71,7 @@ TEST_CASE("a tensor at home on the host comes and goes, and is copied where it i
   CHECK(made(changed, {f(0), c(0), f(0), c(1)}) == steps("p0 c0 f0 p0 c1 o0 f0 f1").steps);
 }
 
-TEST_CASE("a change voids the copy: there is one of before and one of afterwards") {
+TEST_CASE("events: a mutation invalidates the host copy, so a second one is made") {
   const Graph graph =
       Sketch({1, 1, 1}).op({0}, {1}).op({0, 1}, {}).mutates({0}).op({1}, {2}).keep({2}).graph();
   CHECK(made(graph, {c(0), f(0), c(1), c(2), f(0)}) ==
@@ -79,7 +79,7 @@ TEST_CASE("a change voids the copy: there is one of before and one of afterwards
   CHECK(made(graph, {c(0), c(1), c(2), f(0)}) == steps("c0 c1 o0 f0 c2 f1 p0").steps);
 }
 
-TEST_CASE("what is held is not overwritten before") {
+TEST_CASE("events: a held tensor is not overwritten") {
   // f -> 0; g(0) -> 1, perhaps in place; h(1) -> 2; k(0, 2) -> 3
   const Graph graph = Sketch({1, 1, 1, 1})
                           .op({}, {0})
@@ -94,7 +94,7 @@ TEST_CASE("what is held is not overwritten before") {
         steps("c0 o0 c1 f0 c2 f1 p0 c3 f0 f2").steps);
 }
 
-TEST_CASE("random plans become events and plans again, which need no more") {
+TEST_CASE("events: random plans survive the round trip with no larger peak") {
   Random random(17);
   for (int i = 0; i < samples(3000); ++i) {
     RandomGraphSettings settings;

@@ -12,7 +12,7 @@ Frontier::Entry entry(std::int64_t peak, std::int64_t duration) {
   return {{Ticks(duration), Bytes(peak), Bytes(0)}, std::make_shared<const Plan>(), "a solver"};
 }
 
-TEST_CASE("frontier: keeps what nothing beats in both") {
+TEST_CASE("frontier: keeps the Pareto-optimal points") {
   Frontier known;
   CHECK(known.best(Bytes(100)) == nullptr);
   CHECK(known.add(entry(50, 10)));
@@ -32,7 +32,7 @@ TEST_CASE("frontier: keeps what nothing beats in both") {
   CHECK(known.entries().size() == 1);
 }
 
-TEST_CASE("frontier: what is proven of a budget is proven of every smaller one") {
+TEST_CASE("frontier: a bound for a budget holds for every smaller budget") {
   Frontier known;
   CHECK(known.bound(Bytes(10)) == Ticks(0));
   known.raise_bound(Bytes(100), Ticks(3));

@@ -21,7 +21,7 @@ TEST_CASE("machine: bytes a second are an exact fraction of the tick") {
   CHECK(machine_of(link, TickUnit::ns).device_to_host.transfer_time(Bytes(26)) == Ticks(10'002));
 }
 
-TEST_CASE("machine: a share of the bytes a second is left to others, exactly") {
+TEST_CASE("machine: a share of the bandwidth is reserved, exactly") {
   const Machine full = machine_of({25'000'000'000, 10'000}, TickUnit::ns);
   CHECK(derated(full, {1, 10}).device_to_host == Link{Ticks(10'000), Bytes(45), Ticks(2)});
   CHECK(derated(full, {10, 100}) == derated(full, {1, 10}));

@@ -81,8 +81,7 @@ TEST_CASE("plan_from_sequence of a part of the graph, an output of which is miss
   CHECK(plan_from_sequence(graph, graph.order().first(1)).steps == steps("c0 f0").steps);
 }
 
-TEST_CASE(
-    "plans from random sequences run, and no step of theirs can be left out or come earlier") {
+TEST_CASE("plans from random sequences are legal, and no step can be omitted or come earlier") {
   Random random(1);
   for (int i = 0; i < samples(1000); ++i) {
     RandomGraphSettings settings;
@@ -133,7 +132,7 @@ TEST_CASE("words of plans") {
   CHECK(to_string(Objective::least_memory) == "least memory");
 }
 
-TEST_CASE("a transfer takes its latency and its bytes, rounded up") {
+TEST_CASE("machine: a transfer takes its latency plus bytes / bandwidth, rounded up") {
   const Link link{Ticks(10), Bytes(25), Ticks(2)};
   CHECK(link.transfer_time(Bytes(0)) == Ticks(10));
   CHECK(link.transfer_time(Bytes(1)) == Ticks(11));
@@ -145,7 +144,7 @@ TEST_CASE("a transfer takes its latency and its bytes, rounded up") {
   CHECK_THROWS_AS(dear.transfer_time(Bytes::max()), OverflowError);
 }
 
-TEST_CASE("a plan that transfers has computations, but is no sequence") {
+TEST_CASE("plans: a plan with transfers has computations, but is no sequence") {
   const Plan swap = steps("c0 o1 f1 c1 p1 c2"), plain = steps("c0 c1 f1 c2");
   CHECK(transfers(swap));
   CHECK(transfers(steps("p1")));

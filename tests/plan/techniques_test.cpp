@@ -27,7 +27,7 @@ TEST_CASE("techniques: a list is the whole set") {
   CHECK(names("default,recompute", false) == "recompute in_place");
 }
 
-TEST_CASE("techniques: what is not known is refused") {
+TEST_CASE("techniques: unknown names are refused") {
   for (const std::string_view list : {"", ",", "recompute,", "fuse", "recompute in_place", "none"})
     CHECK_THROWS_AS(parse_techniques(list, true), InputError);
   CHECK_THROWS_AS(parse_techniques("offload", false), InputError);

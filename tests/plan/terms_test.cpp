@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/plan/question.h"
 
 #include "support/sketch.h"
 
@@ -27,7 +28,7 @@ std::string refusal(const AskedTerms& asked) {
   return "taken";
 }
 
-TEST_CASE("terms: a tenth of the link is left to others unless something else is said") {
+TEST_CASE("terms: a tenth of the link is reserved by default") {
   const Graph graph = in_nanoseconds();
   const auto machine = [&](const Text& derate) {
     return terms_of({.link = "25GB/s,10us", .derate = derate}, graph);
@@ -42,7 +43,7 @@ TEST_CASE("terms: a tenth of the link is left to others unless something else is
   CHECK(machine("99.9 %").machine->device_to_host == Link{Ticks(10'000), Bytes(1), Ticks(40)});
 }
 
-TEST_CASE("terms: without a link there are none of its own") {
+TEST_CASE("terms: without a link there is no machine") {
   const Terms terms = terms_of({.order = Order::given}, in_nanoseconds());
   CHECK(terms.order == Order::given);
   CHECK_FALSE(terms.machine);
@@ -57,7 +58,7 @@ TEST_CASE("terms: without a link there are none of its own") {
   CHECK(refusal({.techniques = "offload"}).starts_with("techniques \"offload\": offload needs a"));
 }
 
-TEST_CASE("terms: what is wrong and what would be right") {
+TEST_CASE("terms: messages say what is wrong and what would be right") {
   const auto derate = [](const char* text) { return refusal({.link = "25GB/s", .derate = text}); };
   CHECK(
       derate("100%") ==
@@ -75,12 +76,12 @@ TEST_CASE("terms: what is wrong and what would be right") {
             .starts_with("techniques \"recompute in_place\": \"recompute in_place\" is not known"));
 }
 
-TEST_CASE("terms: a problem is asked in them") {
+TEST_CASE("terms: a question is asked in them") {
   const Graph graph = in_nanoseconds();
   const Terms terms = terms_of(
       {.order = Order::given, .link = "25GB/s", .techniques = "offload", .host_budget = "1KiB"},
       graph);
-  const Problem problem = problem_on(graph, Bytes(7), terms);
+  const Problem problem = question_on(graph, Bytes(7), terms).problem;
   CHECK(problem.budget == Bytes(7));
   CHECK(problem.order == Order::given);
   CHECK(problem.machine == terms.machine);

@@ -20,7 +20,7 @@ TradeoffPoint point(std::int64_t budget, std::int64_t bound, std::int64_t durati
 
 Cost cost(std::int64_t duration, std::int64_t peak) { return {Ticks(duration), Bytes(peak), {}}; }
 
-TEST_CASE("tradeoff: a later plan is taken in where it is better") {
+TEST_CASE("tradeoff: a later plan replaces worse points") {
   Tradeoff curve;
   curve.points = {point(10, 30), point(20, 25), point(30, 20, 28)};
   curve.smallest = point(25, 22, 29);
@@ -38,7 +38,7 @@ TEST_CASE("tradeoff: a later plan is taken in where it is better") {
   CHECK(curve.points[1].outcome.cost == cost(25, 15));
 }
 
-TEST_CASE("fit: a later plan is taken in if it needs less and is short enough") {
+TEST_CASE("fit: a later plan is used if it is smaller and short enough") {
   Fit fit;
   fit.time_limit = Ticks(30);
   CHECK_FALSE(improve(fit, {}, cost(20, 5), "before there is any"));

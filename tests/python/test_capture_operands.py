@@ -50,7 +50,7 @@ def test_lists_of_tensors_and_literals_of_every_kind():
     assert cast["dtype"] == {"dtype": "bf16"} and cast["non_blocking"] is False and cast["layout"] is None
 
 
-def test_what_the_caller_holds_stays():
+def test_tensors_that_the_caller_holds_stay():
     graph = captured(Cnn, 2, 3, 8, 8)
     made = {t for op in graph["ops"] for t in op["outputs"]}
     assert all(tensor.get("stays", False) == (t not in made) for t, tensor in enumerate(graph["tensors"]))
@@ -75,7 +75,7 @@ def test_ops_that_may_write_over_an_operand():
     for kind in ("aten.embedding", "aten.native_layer_norm", "aten.addmm", "aten.mm", "lowtide.barrier"):
         assert not any(op.get("in_place") for op in of_kind(graph, kind))
 
-def test_what_others_may_see_is_left_alone():
+def test_tensors_that_others_may_see_are_not_overwritten():
     """Inputs, parameters, results, what an operator of the user's own has read or made."""
     kept = []
 

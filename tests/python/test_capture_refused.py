@@ -31,7 +31,7 @@ class Reads(nn.Module):
     (lambda m, x: (m(x) * torch.ones(4, device="cuda")).sum(), "accelerator"),
     (lambda m, x: m(x, 1).sum(), "TypeError"),
 ])
-def test_what_cannot_be_captured_is_said(loss, message):
+def test_unsupported_losses_are_reported(loss, message):
     with pytest.raises(CaptureError, match=message):
         captured(lambda: nn.Linear(4, 4), 2, 4, loss=loss)
 

@@ -132,7 +132,7 @@ def test_a_tree_may_be_made_while_it_is_read(step):
     assert plan(step, 135, partition=Cuts(tree), block=mine).duration == 16 and len(mine.asked) == 6
 
 
-def test_what_a_block_solver_is_handed(step):
+def test_the_arguments_of_a_block_solver(step):
     seen = {}
 
     def look(block):
@@ -218,7 +218,7 @@ def test_several_objects_have_names_of_their_own(step):
     ({"block": Solves}, "option block: Solves is a class; give an object"),
     ({"block": []}, 'option block: "" is not one of'),
 ])
-def test_what_is_no_guest(step, options, words):
+def test_wrong_partitioners_and_block_solvers_are_refused(step, options, words):
     with pytest.raises(lowtide.Error, match=words):
         plan(step, 135, **options)
 

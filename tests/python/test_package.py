@@ -28,7 +28,7 @@ def vit():
 # ---- the package itself
 
 
-def test_it_is_the_installed_wheel():
+def test_the_package_is_the_installed_wheel():
     assert ROOT / "python" not in Path(lowtide.__file__).resolve().parents
     assert command("--version").stdout == f"lowtide {lowtide.__version__}\n"
 
@@ -146,7 +146,7 @@ def test_a_dict_is_read_as_the_text_of_its_file():
 @pytest.mark.parametrize("value, words", [
     (float("nan"), "no number NaN"), (float("-inf"), "no number Infinity"), ({1, 2}, "holds no set"),
     (b"text", "holds no bytes"), ({1: 2}, "keys are strings")])
-def test_what_no_file_holds_is_refused_at_its_place(value, words):
+def test_values_that_no_file_can_hold_are_refused_with_their_place(value, words):
     ops = [CHAIN["ops"][0] | {"attributes": {"here": value}}, *CHAIN["ops"][1:]]
     with pytest.raises(lowtide.Error, match=words) as refused:
         lowtide.Graph.from_dict(CHAIN | {"ops": ops})
@@ -279,7 +279,7 @@ def test_budgets_are_bytes_and_shares(chain):
             assert lowtide.Problem(chain, budget).budget == its
 
 
-def test_what_cannot_be_found_is_a_value(chain, tmp_path):
+def test_an_infeasible_budget_gives_an_outcome_and_no_exception(chain, tmp_path):
     none = lowtide.plan(chain, 14)
     assert (none.status, none.plan, none.duration, none.peak, none.overhead, none.gap, none.bound) == (
         "infeasible", None, None, None, None, None, None)

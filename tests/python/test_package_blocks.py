@@ -39,7 +39,7 @@ def test_ops_that_are_no_block_are_refused(ops, what):
     assert str(error.value) == what
 
 
-def test_what_is_no_index_is_refused():
+def test_wrong_indices_are_refused():
     for ops in ([0.5], ["0"], 3, None):
         with pytest.raises(TypeError):
             layers(3).block_hash(ops)

@@ -94,7 +94,7 @@ def test_device_and_link_make_the_machine(graph, tmp_path):
     ({"device": "cpu"}, 'device "cpu": has no link to the host'),
     ({"device": "h1000"}, 'device "h1000": there is none of that name; there are: a10, a100'),
 ])
-def test_what_is_refused(graph, asked, said):
+def test_wrong_devices_links_and_techniques_are_refused(graph, asked, said):
     for call in (lambda **more: lowtide.plan(graph, "100%", **more), lambda **more: lowtide.curve(graph, **more),
                  lambda **more: lowtide.fit(graph, "5%", **more),
                  lambda **more: lowtide.Problem(graph, "100%", **more)):

@@ -30,7 +30,7 @@ def graph():
     return lowtide.Graph.from_dict(GRAPH)
 
 
-def test_what_an_op_does(graph):
+def test_operands_results_and_arguments_of_an_op(graph):
     op = graph.op(0)
     assert op.operands[0]["strides"] == [3, 1] and op.results[0]["tensor"] == 1 and op.operands[0]["offset"] == 0
     arguments = op.arguments

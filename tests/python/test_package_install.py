@@ -45,7 +45,7 @@ def test_the_command_and_the_module_are_one(fresh):
     assert run(fresh, "python", "-m", "lowtide", "plan")[0] == 2
 
 
-def test_it_plans_without_anything_else(fresh, tmp_path):
+def test_a_fresh_environment_plans(fresh, tmp_path):
     code, out, err = run(fresh, "python", "-W", "error", "-c", f"""
 import sys, lowtide
 graph = lowtide.Graph.from_dict({CHAIN!r})
@@ -63,7 +63,7 @@ except ImportError:
     assert run(fresh, "lowtide", "verify", tmp_path / "chain.graph.json.gz", tmp_path / "chain.plan.json")[0] == 0
 
 
-def test_it_carries_what_the_demo_plans(fresh, tmp_path):
+def test_the_wheel_has_the_graph_of_the_demo(fresh, tmp_path):
     code, out, err = run(fresh, "lowtide", "demo", "--no-open", "--time", "1", "-o", tmp_path / "x.html")
     assert (code, err) == (0, "") and str(tmp_path / "x.html") in out and "ResNet-50" in out
     assert (tmp_path / "x.html").read_text().rstrip().endswith("</html>")
@@ -78,7 +78,7 @@ def test_a_torch_that_is_missing_is_one_sentence(fresh):
     assert run(fresh, "python", "-c", caught) == (0, "torch\n", "")
 
 
-def test_what_the_wheel_carries():
+def test_contents_of_the_wheel():
     with zipfile.ZipFile(WHEEL) as wheel:
         names = wheel.namelist()
         metadata = wheel.read(next(name for name in names if name.endswith("METADATA"))).decode()
@@ -101,7 +101,7 @@ def test_what_the_wheel_carries():
     assert "handle" not in stubs and "std::" not in stubs
 
 
-def test_it_needs_only_what_every_linux_has(fresh):
+def test_the_wheel_needs_only_libraries_of_every_linux(fresh):
     if shutil.which("ldd") is None:
         pytest.skip("no ldd")
     site = next((fresh[0].parent / "lib").glob("python*/site-packages/lowtide"))

@@ -18,7 +18,7 @@ def archive(tmp_path_factory):
     return write_sdist(tmp_path_factory.mktemp("dist"))
 
 
-def test_it_has_what_building_reads_and_nothing_else(archive):
+def test_the_archive_has_the_files_of_a_build_and_no_others(archive):
     with tarfile.open(archive) as sources:
         names = {name.split("/", 1)[1] for name in sources.getnames()}
     assert {"examples/resnet50-train.graph.json.gz", "CMakeLists.txt", "cmake/Room.cmake", "pyproject.toml", "LICENSE",
@@ -30,7 +30,7 @@ def test_it_has_what_building_reads_and_nothing_else(archive):
     assert {name for name in names if name.startswith("examples/")} == {"examples/resnet50-train.graph.json.gz"}
 
 
-def test_what_has_not_changed_keeps_its_time(archive, tmp_path):
+def test_unchanged_files_keep_their_time(archive, tmp_path):
     """So that only what has is compiled again."""
     unpack(archive, tmp_path)
     same, changed, gone = (tmp_path / name for name in ("README.md", "CMakeLists.txt", "src/old.cpp"))

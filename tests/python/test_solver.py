@@ -44,7 +44,7 @@ def test_the_page_runs():
     assert ("late", "computes again before late readers", ("constructive", "guest")) in lowtide.solvers()
 
 
-def test_what_it_is_handed(chain):
+def test_the_arguments_of_a_solver(chain):
     seen = {}
 
     def look(problem, context):
@@ -134,7 +134,7 @@ def test_an_exception_costs_auto_that_solver_alone(large, limits):
     assert f"{name} failed" in outcome.note and "Own: mine" in outcome.note and "\n" not in outcome.note
 
 
-def test_what_is_no_plan(chain):
+def test_a_result_that_is_no_plan_is_refused(chain):
     for value, kind in (([0, 1], "list"), (True, "bool"), ("plan", "str")):
         name = registered(lambda problem, context, value=value: value)
         with pytest.raises(TypeError, match=f'"{name}" returned .*{kind}.*Plan or None'):

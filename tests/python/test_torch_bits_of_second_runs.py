@@ -246,7 +246,7 @@ class Noisy(nn.Module):
         return x.square().mean()
 
 
-def test_what_draws_from_elsewhere_runs_once():
+def test_ops_with_random_numbers_from_outside_pytorch_run_once():
     """No generator of PyTorch's tells where its numbers come from, so none can bring them back."""
     global dice
     torch.manual_seed(0)

@@ -76,7 +76,7 @@ def test_evaluations_are_steps_from_their_first_region_on():
     assert model.steps() == ["f0 f1 f1"]
 
 
-def test_what_stands_beside_a_pass():
+def test_memory_beside_a_pass():
     weight, other = torch.nn.Parameter(torch.zeros(8)), torch.nn.Parameter(torch.zeros(4))
     model, x, y, target = Model(True, True), torch.zeros(16), torch.zeros(32), torch.zeros(64)
     model.captured_graphs[0].leaves, model.captured_graphs[1].leaves = storages([weight]), storages([other])

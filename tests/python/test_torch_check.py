@@ -93,7 +93,7 @@ def test_a_section_that_hangs_is_ended_with_what_it_started():
     raise AssertionError("the child of a section that was ended goes on")
 
 
-def test_what_there_is_no_time_for_is_said():
+def test_checks_without_time_are_reported():
     assert [(r["section"], r["faults"]) for r in heard(["a", "b"], seconds=1.0)] == [("a", ["left out"]), ("b", ["left out"])]
 
 
@@ -167,7 +167,7 @@ def test_sections_have_names_of_their_own():
     assert len({section.name for section in SECTIONS}) == len(SECTIONS)
 
 
-def test_what_a_result_says_has_a_meaning():
+def test_every_fault_and_note_has_a_meaning():
     """And no meaning is left over."""
     text = "\n".join(path.read_text() for path in Path(report.__file__).parent.rglob("*.py") if path.name != "meanings.py")
     for table in (FAULTS, NOTES):
@@ -201,7 +201,7 @@ def test_the_suites_that_are_there_run(tmp_path):
             assert "1 failed, 1 passed" in results[0]["last"] and "test_wrong" in results[0]["failed"][0] and results[0]["output"]
 
 
-def test_it_runs_on_a_cpu(tmp_path, capsys):
+def test_the_check_runs_on_a_cpu(tmp_path, capsys):
     """In processes of its own, as users start it."""
     code = main(["--device", "cpu", "--scale", "tiny", "--sections", "machine,runtime,attention", "--seconds", "550", "--out",
                  str(tmp_path)])

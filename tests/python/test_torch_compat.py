@@ -55,13 +55,13 @@ def test_an_old_torch_is_refused_before_anything_is_looked_for():
     assert status == 1 and "this is torch 2.9.1" in said.splitlines()[-1]
 
 
-def test_what_is_needed_and_missing_is_named():
+def test_a_missing_part_of_torch_that_is_needed_is_named():
     status, said = imported("import torch\n" + hidden("torch._prims_common"))
     last = said.splitlines()[-1]
     assert status == 1 and f"of torch {torch.__version__} " in last and "torch._prims_common" in last and "pip install" in last
 
 
-def test_what_can_be_missed_is_a_warning_that_names_it():
+def test_a_missing_part_of_torch_that_is_optional_is_a_warning():
     """numpy is one such, of which nothing needs to be said."""
     status, said = imported(hidden("numpy") + "import torch._dynamo.variables.misc as m\ndel m.LoggingLoggerVariable")
     assert status == 0 and "imported" in said, said

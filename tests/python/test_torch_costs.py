@@ -51,7 +51,7 @@ def test_the_same_operators_on_other_sizes_are_measured_anew():
     (F.mse_loss, "mean", False), (F.mse_loss, "sum", False), (F.mse_loss, "mean", True),
     (F.smooth_l1_loss, "mean", True), (F.binary_cross_entropy, "mean", False), (F.soft_margin_loss, "sum", False),
     (F.l1_loss, "mean", False)])
-def test_what_a_loss_holds_beyond_what_it_shows_is_counted(loss, reduction, weighed):
+def test_storage_of_a_loss_beyond_its_scalar_is_counted(loss, reduction, weighed):
     """Some kernels of the CPU sum their terms up in place: the scalar keeps their storage."""
     class Net(nn.Module):
         def __init__(self):
@@ -274,7 +274,7 @@ def test_an_operator_that_compiles_within_is_measured():
     assert torch.equal(layer.bias.grad, torch.full((8,), 4.0))
 
 
-def test_what_takes_most_of_a_step_is_measured_first(monkeypatch):
+def test_kernels_that_take_most_of_a_step_are_measured_first(monkeypatch):
     """When the time for measuring is used up, a kernel that is left may be an estimate that is ten times off."""
     def product(n):
         x, made = torch.empty(n, n), torch.empty(n, n)

@@ -127,7 +127,7 @@ class OnceAlone(torch.autograd.Function):
         raise RuntimeError("To run double backwards, please disable the library")
 
 
-def test_what_others_say_of_double_backwards_is_theirs():
+def test_errors_of_other_libraries_about_double_backwards_are_unchanged():
     module = Field()
     torch.compile(module.energy, backend="lowtide", options={"budget": "8GiB", **OPTIONS})(inputs()[0])
     with pytest.raises(RuntimeError, match="disable the library"):

@@ -217,7 +217,7 @@ def test_rows_that_may_have_other_bits_in_parts_are_named(inner, outer, gate, mo
     assert unlike(results(module, inputs, step), expected) <= named(report.exactness)
 
 
-def test_what_rules_do_is_named_at_the_smallest_budget():
+def test_results_changed_by_rules_are_named_at_the_smallest_budget():
     """Also where they run in parts."""
     module, inputs = cast(*fresh(ARCHITECTURES["plain/highway"][1]), "bf16")
     plain = twin(module)
@@ -230,7 +230,7 @@ def test_what_rules_do_is_named_at_the_smallest_budget():
     assert unlike(results(module, inputs, step), expected) <= named(report.exactness), report.transforms
 
 
-def test_what_a_rule_has_read_in_another_order_is_seen():
+def test_an_operand_that_a_rule_reads_in_another_layout_is_detected():
     """A product that takes an operand as it lies, in the place of a copy, may be another kernel."""
     def op(*operands):
         return {"operands": [{"argument": name, "shape": shape, "strides": strides} for name, shape, strides in operands]}

@@ -15,7 +15,7 @@ def alone(monkeypatch):
     torch._dynamo.reset()
 
 
-def test_what_no_plan_can_run_falls_back_with_a_warning():
+def test_a_graph_that_no_plan_can_run_falls_back_with_a_warning():
     class Sparse(nn.Module):
         def __init__(self):
             super().__init__()

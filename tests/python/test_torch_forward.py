@@ -59,7 +59,7 @@ class no_wrapper:  # stands beside torch.no_grad
 
 @pytest.mark.parametrize("without", [torch.no_grad, torch.inference_mode, no_wrapper])
 @pytest.mark.parametrize("training", [True, False])
-def test_it_is_exact(without, training):
+def test_a_planned_forward_is_exact(without, training):
     module = fresh(Everything).train(training).requires_grad_(without is not no_wrapper)
     plain, mine, x = twin(module), twin(module), torch.randn(64, 64)
     results = []

@@ -172,7 +172,7 @@ def test_forwards_that_wait_for_one_backward_are_planned_together_from_the_secon
     assert bytes_held(mine, x) + peak_rise(both_ways, step) <= budget
 
 
-def test_what_cannot_be_kept_together_is_refused_with_a_budget_that_can():
+def test_a_budget_that_regions_cannot_keep_together_is_refused_with_one_that_they_can():
     torch.manual_seed(0)
     module, x = Broken(), torch.randn(512, 64)
     alone_in = bytes_held(module, x)

@@ -113,7 +113,7 @@ def test_bits_are_those_of_eager_within_the_budget_as_measured(name, budget, tec
         assert measure_peak(lambda: step(*inputs).backward(), held=(module, inputs)) <= report.budget
 
 
-def test_what_fits_by_copies_alone_is_within_its_budget_from_the_first_step():
+def test_a_plan_that_needs_copies_keeps_its_budget_from_the_first_step():
     module, inputs = mlp()
     with pytest.raises(lowtide.torch.BudgetError, match="proven"):
         planned(module, inputs, "60%", ("in_place",), link=None)
@@ -228,7 +228,7 @@ def test_without_a_wait_the_bits_are_wrong(name, monkeypatch):
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_what_is_on_its_way_back_is_not_written_over(waits, monkeypatch):
+def test_a_tensor_being_fetched_is_not_overwritten(waits, monkeypatch):
     if not waits:
         monkeypatch.setattr(transfers, "may_be_rewritten_after", lambda place: ())
     first, second = torch.arange(4000.0), torch.rand(4000)
@@ -474,7 +474,7 @@ def test_the_link_is_measured_by_real_copies_while_a_step_is_traced(monkeypatch)
     assert copied and all(types == {torch.Tensor} for types in copied) and found.alone > 0 and found.latency >= 0
 
 
-def test_what_the_host_takes_to_queue_a_copy_is_its_latency_on_a_gpu(monkeypatch):
+def test_the_latency_of_a_copy_on_a_gpu_includes_queueing_by_the_host(monkeypatch):
     """A copy of a few KiB takes nothing beside that, so plans would make hundreds of them."""
     seconds = {(link._SMALL, False): 1e-5, (link._LARGE, False): 1.2e-3, (link._LARGE, True): 1.6e-3}
     monkeypatch.setattr(link, "_seconds", lambda host, size, device, together: seconds[size, together])

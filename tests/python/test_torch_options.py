@@ -139,7 +139,7 @@ def test_a_solver_may_be_named(monkeypatch):
     assert all(map(torch.equal, wanted, (p.grad for p in module.parameters())))
 
 
-def test_what_the_named_solver_does_not_take_auto_plans_and_says_so(tmp_path, monkeypatch):
+def test_a_graph_that_the_named_solver_does_not_support_is_planned_by_auto_with_a_warning(tmp_path, monkeypatch):
     """Also of the plan that an earlier start has kept."""
     monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
     for cached in (False, True):
@@ -160,7 +160,7 @@ def test_wrong_solvers_are_said(options, error, words):
         lowtide.torch.optimize(Body(), torch.randn(8, 64), budget="60%", **options)
 
 
-def test_what_type_checkers_know_of_options_is_what_there_is():
+def test_options_for_type_checkers_are_those_of_the_settings():
     from lowtide.torch.settings import _NOT_OPTIONS, OptimizeOptions, Settings, StepOptions
 
     names = {field.name for field in dataclasses.fields(Settings)} - {"budget", *_NOT_OPTIONS}

@@ -293,7 +293,7 @@ def test_a_result_that_nobody_differentiates_is_no_loss_outside():
     assert not said.words
 
 
-def test_what_a_rehearsal_copies_does_not_stand_beside_a_step(monkeypatch):
+def test_copies_of_a_rehearsal_do_not_count_as_memory_beside_a_step(monkeypatch):
     """On a GPU its allocator is asked what stands, while copies of inputs and buffers stand beside what they are copies of."""
     class Net(nn.Module):
         def __init__(self):

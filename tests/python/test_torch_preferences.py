@@ -98,7 +98,7 @@ def joint_of(module, inputs):
     return given[0]
 
 
-def test_what_draws_is_not_computed_twice():
+def test_random_draws_are_not_computed_twice():
     class Drops(nn.Module):
         def __init__(self):
             super().__init__()

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 from lowtide.torch.device.allocations import allocations, in_own_thread
-from lowtide.torch.device.meter import peak_rise, workspace
+from lowtide.torch.device.meter import above_rest, peak_rise, workspace
 from torch import nn
 from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, schedule
 from torch_run import alone
@@ -106,7 +106,7 @@ def test_measure_peak_leaves_a_profiler_alone():
     assert lowtide.torch.measure_peak(lambda: module(x).sum().backward(), held=(module, x)) == expected
 
 
-def test_what_a_run_takes_is_seen():
+def test_allocations_of_a_run_are_recorded():
     x, kept = torch.randn(1000), []
     assert peak_rise(lambda: (x + x) + x) == 8000
     assert allocations(lambda: (x + x).sum()) == [4000, 4, -4, -4000] or sum(allocations(lambda: (x + x).sum())) == 0
@@ -123,3 +123,11 @@ def test_a_thread_of_its_own_hands_on_results_and_errors():
     with pytest.raises(ZeroDivisionError):
         allocations(lambda: 1 // 0)
     assert allocations(lambda: None) == []
+
+
+def test_pieces_of_a_workspace_that_follow_each_other_take_the_largest():
+    gpu, cpu = torch.device("cuda"), torch.device("cpu")
+    assert above_rest([100, -100, 1000, -1000, 4], cpu) == 996
+    assert above_rest([100, -100, 1000, -1000, 4], gpu) == 1024 - 512  # in blocks of 512 bytes
+    assert above_rest([100, 50], cpu) == 0
+    assert above_rest([-100, 40], cpu) == 0  # what was there before is none of its own

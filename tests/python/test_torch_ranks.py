@@ -331,13 +331,13 @@ def _own(rank, name):
 
 
 @pytest.mark.parametrize("name", ["twice", "note"])
-def test_what_may_talk_to_other_ranks_runs_in_steps_alone(both, name):
+def test_operators_that_may_communicate_run_only_in_steps(both, name):
     assert both(_own, name) == [(0, 4, True)] * 2
     for_its_price, _, exact = _own(0, name)  # this process is alone
     assert exact and (for_its_price > 0) == (name == "twice")
 
 
-def test_what_returns_nothing_runs_in_steps_alone():
+def test_operators_without_a_result_run_only_in_steps():
     """A check of made-up numbers would fail, on a GPU for good."""
     from lowtide.torch.tensors import effects
 

@@ -41,7 +41,7 @@ class Resized(nn.Module):
             [[3, 0, -1, 1], [0, 1, 2, -1], [2, -1, 0, 0]]))
 
 
-def test_what_has_a_kernel_of_its_own_keeps_it():
+def test_operators_with_a_kernel_of_their_own_are_not_decomposed():
     x = torch.randn(3, 2, 6, 7)
     got, expected = both(Resized, lambda module, step: train(module, (x,), step), share="act:95%")
     assert equal(got, expected)
@@ -198,7 +198,7 @@ class Checked(Body):
         return torch.linalg.inv(gram).square().mean() + torch.logdet(torch.linalg.cholesky(gram)) ** 2
 
 
-def test_what_checks_its_result_is_planned_and_still_checks():
+def test_operators_that_check_their_result_are_planned_and_still_check():
     x = torch.randn(96, 64)
     got, expected = both(Checked, lambda module, step: train(module, (x,), step), share="act:80%")
     assert equal(got, expected)
@@ -237,7 +237,7 @@ def test_a_region_whose_backward_computes_nothing():
 
 
 @pytest.mark.parametrize("place, broken", [(call, "operations"), (half_graph.HalfGraphBuilder, "arguments")])
-def test_what_nobody_foresaw_names_its_node_and_runs_without_a_plan(monkeypatch, place, broken):
+def test_an_unexpected_error_names_the_node_and_the_graph_runs_without_a_plan(monkeypatch, place, broken):
     class Noisy(Body):
         def forward(self, x):
             return (super().forward(x) + torch.rand_like(x)).square().mean()
@@ -256,7 +256,7 @@ def test_what_nobody_foresaw_names_its_node_and_runs_without_a_plan(monkeypatch,
         lowtide.torch.optimize(twin(Noisy()), x, budget="act:70%", costs="cpu", fallback="error")
 
 
-def test_what_the_tracer_refuses_runs_without_a_plan():
+def test_a_graph_that_the_tracer_refuses_runs_without_a_plan():
     class Replaced(Body):
         def __init__(self):
             super().__init__()

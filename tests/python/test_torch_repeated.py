@@ -232,7 +232,7 @@ def test_a_backward_in_parts_that_pytorch_traces_itself(monkeypatch):
     assert all(map(torch.equal, shared_bits, bits))
 
 
-def test_what_equal_parts_share_is_several_tensors_in_one_call():
+def test_tensors_shared_by_equal_parts_count_separately_in_one_call():
     """Of one kind and one fake result: a sum of the two moves three tensors, a square two."""
     with FakeTensorMode():
         fake = torch.empty(8, 4)

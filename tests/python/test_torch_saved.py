@@ -71,7 +71,7 @@ def loss_of(step):
     return step(X).square().mean()
 
 
-def test_what_nobody_else_holds_is_overwritten(ways):
+def test_saved_tensors_that_nobody_else_holds_are_overwritten(ways):
     def run(module, step):
         for _ in range(3):
             loss_of(step).backward()

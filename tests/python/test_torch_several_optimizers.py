@@ -133,7 +133,7 @@ def test_a_parameter_that_no_optimizer_knows_is_named():
     assert torch.equal(mine.head.bias, before)
 
 
-def test_what_an_optimizer_has_may_be_frozen():
+def test_parameters_of_an_optimizer_may_be_frozen():
     mine, plain = pair()
     for model in (mine, plain):
         model.embed.requires_grad_(False)

@@ -169,7 +169,7 @@ def test_other_sizes_and_frozen_parameters():
     assert same(module, ours, plain, theirs)
 
 
-def test_what_is_refused():
+def test_wrong_arguments_of_step_are_refused():
     module, inputs = net()
     optimizer = OPTIMIZERS["sgd"](module.parameters())
     for given, error, words in (
@@ -202,7 +202,7 @@ class Two:
         return F.cross_entropy(scores, y)
 
 
-def test_what_a_call_refuses():
+def test_calls_with_wrong_arguments_are_refused():
     module, inputs = net()
     optimizer = OPTIMIZERS["sgd"](module.parameters())
     step = stepping(module, optimizer, inputs)

@@ -157,7 +157,9 @@ def test_every_region_computes_what_the_whole_computes(name, monkeypatch):
         assert distance(trained(mine, inputs, step), expected) < 1e-9, report.transforms
         mine.zero_grad()
         measured = report.inputs + report.resident + peak_rise(lambda step=step: step(*inputs).backward())
-        assert abs(measured - report.peak) <= SLACK, report.transforms
+        # norms update their statistics in place, where the plan counts new ones
+        statistics = sum(b.nbytes for b in module.buffers() if b.is_floating_point())
+        assert -SLACK - statistics <= measured - report.peak <= SLACK, report.transforms
     assert tried or name in ("norms", "unet")  # batch norm takes the whole batch
 
 

@@ -91,7 +91,7 @@ def samples(draw):
             yield aten._scaled_dot_product_flash_attention_for_cpu.default, [*heads, 0.0, True], [True] * 3 + [False] * 2
 
 
-def test_what_passes_its_trial_has_the_bits_of_the_whole():
+def test_kernels_that_pass_their_trial_keep_the_bits_of_the_whole():
     torch.manual_seed(0)
     said = [0, 0]
     for target, args, cut in samples(random.Random(0)):

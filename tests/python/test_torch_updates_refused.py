@@ -151,7 +151,7 @@ def test_a_rate_that_changes_between_backward_and_step(rate):
     assert_refused(model, "settings of one of the optimizer's groups, such as lr, have changed", optimizer.step)
 
 
-def test_what_does_not_reach_the_region_is_not_our_business(trained):
+def test_backwards_outside_of_the_region_are_allowed(trained):
     """The gradient of what a loss outside of the model takes; backwards of the module as it was."""
     model, run, optimizer = trained
     out = run(X)

@@ -60,3 +60,32 @@ def test_a_forward_writes_its_buffers_back_in_one_call_for_each_type(monkeypatch
     for p, q in zip(module.parameters(), plain.parameters(), strict=True):  # eager execution adds four terms up in another order
         torch.testing.assert_close(p.grad, q.grad)
     assert equal(list(module.buffers()), list(plain.buffers()))
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_a_norm_updates_its_statistics_where_they_lie(monkeypatch, affine):
+    """... unless somebody else reads them: those of the second norm are read by the loss."""
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = (nn.BatchNorm1d(8, affine=affine) for _ in range(2))
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x):
+            y = self.second(torch.relu(self.linear(self.first(torch.relu(self.linear(x))))))
+            return y.square().mean() + self.second.running_mean.sum()
+
+    calls = []
+    copy = write_back.copy_all
+    monkeypatch.setattr(write_back, "copy_all", lambda into, new: calls.append(len(into)) or copy(into, new))
+    module, x = Model(), torch.randn(32, 8)
+    plain = twin(module)
+    step = lowtide.torch.optimize(module, x, budget="90%", costs="flops", fallback="error")
+    for _ in range(3):
+        calls.clear()
+        losses = [run(x) for run in (step, plain)]
+        assert sorted(calls) == [2, 2]  # how many batches each norm has seen; mean and variance of the second
+        for loss in losses:
+            loss.backward()
+        assert equal([losses[0], *module.buffers()], [losses[1], *plain.buffers()])
+        assert equal([p.grad for p in module.parameters()], [p.grad for p in plain.parameters()])

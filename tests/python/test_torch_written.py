@@ -176,7 +176,7 @@ def test_a_parameter_that_is_written_is_left_alone_from_the_next_call_on():
     assert equal([*step(run, module), *step(run, module)], [*step(plain, plain), *step(plain, plain)])
 
 
-def test_what_eager_execution_refuses_is_refused():
+def test_errors_of_eager_execution_are_errors_under_a_plan():
     torch.manual_seed(0)
     module = First()
     x, bias = torch.randn(256, 64), torch.randn(64)

@@ -48,7 +48,7 @@ TEST_CASE("curve text: the smallest budget without overhead is a plan's peak") {
   CHECK_FALSE(has(report::curve_text(graph_of(100), curve, {}), "full speed"));
 }
 
-TEST_CASE("curve text: a smallest budget outside of the range is named and not drawn") {
+TEST_CASE("curve text: a smallest budget outside of the range is printed but not drawn") {
   Tradeoff curve{.own_peak = Bytes(1000),
                  .points = {point(600, 100, 590, 120), point(700, 100, 700, 110)}};
   const std::string alone = plot_in(report::curve_text(graph_of(100), curve, {}));
@@ -76,7 +76,7 @@ TEST_CASE("curve page: another curve beside it has its points and its techniques
   CHECK(has(page, "\"peak\":290"));
 }
 
-TEST_CASE("curve text: without any plan in the range, what is proven is drawn and explained") {
+TEST_CASE("curve text: without a plan in the range the bounds are drawn and explained") {
   Tradeoff curve{.own_peak = Bytes(1000),
                  .points = {point(300, 0), point(400, 160), point(500, 150)},
                  .smallest = point(600, 100, 600, 140),

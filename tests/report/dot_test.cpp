@@ -58,7 +58,7 @@ TEST_CASE("dot: no ops") {
   CHECK(report::write_dot(builder.build()) == "digraph \"\" {\n  node [shape=box];\n}\n");
 }
 
-TEST_CASE("dot: blocks as frames, inside one another") {
+TEST_CASE("dot: blocks as nested clusters") {
   GraphBuilder builder;
   for (int i = 0; i < 3; ++i) {
     builder.add_tensor(tensor("", 1));

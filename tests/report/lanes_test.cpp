@@ -46,7 +46,7 @@ std::string stalls_of(const report::Lanes& lanes) {
   return text;
 }
 
-TEST_CASE("lanes: copies, what is hidden of them, and what waits") {
+TEST_CASE("lanes: copies, their hidden share, and stalls") {
   const report::Lanes lanes = lanes_of(diamond(), swapping());
   REQUIRE(lanes.copies.size() == 2);
   const report::Copy &out = lanes.copies[0], &in = lanes.copies[1];
@@ -77,7 +77,7 @@ TEST_CASE("lanes: a plan without copies has none") {
   CHECK(report::hidden_share(lanes.hidden, lanes.copying) == 1);
 }
 
-TEST_CASE("lanes: sums of a plan that copies more than there are numbers") {
+TEST_CASE("lanes: sums beyond 63 bits") {
   constexpr std::int64_t kHuge = std::int64_t{1} << 61;
   const Graph graph = Sketch({kHuge}).op({}, {0}).keep({0}).graph();
   Plan plan = steps("c0 o0 o0 o0 o0 o0");
@@ -87,7 +87,7 @@ TEST_CASE("lanes: sums of a plan that copies more than there are numbers") {
   CHECK(lanes.moved[0].bytes == Bytes::max());
 }
 
-TEST_CASE("lanes: cut into stretches of time") {
+TEST_CASE("lanes: cut into intervals of time") {
   const Graph graph = diamond();
   const Plan plan = swapping();
   const Timeline timeline = simulate(graph, plan);

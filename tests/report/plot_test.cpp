@@ -120,7 +120,7 @@ TEST_CASE("plot: colour adds escape sequences and nothing else") {
   CHECK(plain == report::plot_memory(plot, {.colour = false}));
 }
 
-TEST_CASE("plot: sampling keeps the peak of every stretch") {
+TEST_CASE("plot: sampling keeps the peak of every interval") {
   CHECK(report::sample_peaks({}, 5).empty());
   const auto live = bytes({3, 1, 4, 1, 5, 9, 2, 6});
   CHECK(report::sample_peaks(live, 0).empty());
@@ -179,7 +179,7 @@ TEST_CASE("plot: sentences are broken at spaces") {
   CHECK(report::wrap("a\nb", 80) == "a\ufffdb\n");
 }
 
-TEST_CASE("plot: tables leave out what matters least") {
+TEST_CASE("plot: tables omit the least important columns") {
   const std::string name(60, 'n');
   const std::vector<report::TableColumn> columns{
       {"bytes", report::Align::right, false, 0, report::Ink::plain, {"1 B", "12 B"}},

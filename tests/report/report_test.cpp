@@ -107,7 +107,7 @@ TEST_CASE("report: before and after") {
   CHECK(report.recomputed[0].share == doctest::Approx(1));
 }
 
-TEST_CASE("report: recomputed time is added up by origin, and by origins that are alike") {
+TEST_CASE("report: recomputed time is summed by origin and by origin pattern") {
   GraphBuilder builder;
   const std::vector<std::string> origins{"h.0.fc", "h.1.fc", "h.1.conv2", "", "out"};
   Tensor tensor;
@@ -137,7 +137,7 @@ TEST_CASE("report: recomputed time is added up by origin, and by origins that ar
   CHECK(alike == std::vector<std::string>{"h.*.fc 2 3 4", "kind.* 1 1 4", "h.*.conv2 1 1 3"});
 }
 
-TEST_CASE("report: text by hand") {
+TEST_CASE("report: a text written by hand") {
   const Graph graph = diamond();
   const Plan plan = dropping();
   const std::string text = report::text_report(report::make_report(graph, &plan, Bytes(1160)),
@@ -200,7 +200,7 @@ TEST_CASE("report: blocks that repeat") {
   CHECK(report::make_report(GraphBuilder().build()).blocks.empty());
 }
 
-TEST_CASE("report: graphs and plans with nothing in them") {
+TEST_CASE("report: empty graphs and plans") {
   const Graph nothing = GraphBuilder().build();
   const Graph one = Sketch({}).op({}, {}, 0).graph();
   const Graph start = Sketch({50, 1}).op({}, {1}).releasable({0}).graph();
@@ -255,7 +255,7 @@ TEST_CASE("report: names cannot break the page or steer the terminal") {
   CHECK((*names.items().begin()).as_string() == report::clean_text(evil));
 }
 
-TEST_CASE("report: a page has every step, or the peaks where there are too many") {
+TEST_CASE("report: a page has every step, or only peaks if there are too many") {
   Random random(5);
   RandomGraphSettings settings;
   settings.ops = 9000;
@@ -289,7 +289,7 @@ TEST_CASE("report: a page has every step, or the peaks where there are too many"
   CHECK(run.find("again")->as_string().size() == 12'000);
 }
 
-TEST_CASE("report: any graph and any plan can be told of") {
+TEST_CASE("report: random graphs and plans have a text and a page") {
   Random random(19);
   for (int round = 0; round < sanitized(30, 150); ++round) {
     RandomGraphSettings settings;

@@ -36,7 +36,7 @@ TEST_CASE("convex sets: all ops, each set convex, in the given order") {
   }
 }
 
-TEST_CASE("parts: those that leave the last one two slices") {
+TEST_CASE("parts: the numbers of parts that leave the last part two slices") {
   CHECK(parts_for(3).empty());
   CHECK(parts_for(4) == std::vector<std::int64_t>{2});
   CHECK(parts_for(16) == std::vector<std::int64_t>{2, 3, 4, 8});
@@ -44,7 +44,7 @@ TEST_CASE("parts: those that leave the last one two slices") {
   CHECK(parts_for(10) == std::vector<std::int64_t>{2, 3, 5});
 }
 
-TEST_CASE("profile: the peak and the time of a graph's own order") {
+TEST_CASE("profile: the peak and the time of the given order") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);
     const Graph graph = step_of(Classifier::random(random)).without_in_place();
@@ -57,7 +57,7 @@ TEST_CASE("profile: the peak and the time of a graph's own order") {
   }
 }
 
-TEST_CASE("priced region: nothing if it does not go into so many parts, or beyond 63 bits") {
+TEST_CASE("priced region: none for too many parts, or beyond 63 bits") {
   const Graph graph = step_of(Classifier());
   const Device& device = *find_built_in_device("a100");
   const Candidate candidate = propose(graph).front();
@@ -74,7 +74,7 @@ TEST_CASE("priced region: nothing if it does not go into so many parts, or beyon
   CHECK_FALSE(is_made(Graph(graph).with_workspaces(large), 2));
 }
 
-TEST_CASE("propose: a suffix leaves the backward of what comes before it alone") {
+TEST_CASE("propose: a suffix excludes the backward of earlier ops") {
   // The barrier, which the hoist puts last, reads the loss.
   Classifier classifier;
   classifier.widths = {4, 60, 61, 62, 63, 64, 10};
@@ -94,7 +94,7 @@ TEST_CASE("propose: a suffix leaves the backward of what comes before it alone")
   CHECK(suffixes > 1);
 }
 
-TEST_CASE("propose: whatever is proposed can be done, takes what was said, and needs about that") {
+TEST_CASE("propose: proposed regions are legal, with exact time and approximate peak") {
   const Device& device = *find_built_in_device("a100");
   std::size_t done = 0, crops = 0, without_sums = 0;
   for (std::uint64_t seed = 0; seed < (kSanitized ? 12 : 60); ++seed) {

@@ -52,7 +52,7 @@ std::int64_t held(const Graph& graph) {
   return sum / static_cast<std::int64_t>(profile.live.size());
 }
 
-TEST_CASE("substitutions: what each saves is what the graph that it makes takes less") {
+TEST_CASE("substitutions: the estimated gain is that of the transformed graph") {
   const Graph graph = attention_like();
   const TransformedGraph now = apply_transforms(graph, {});
   const Device& device = *find_built_in_device("a100");
@@ -64,7 +64,7 @@ TEST_CASE("substitutions: what each saves is what the graph that it makes takes 
   }
 }
 
-TEST_CASE("substitutions: together they save time, and where they are to be lighter hold no more") {
+TEST_CASE("substitutions: a set saves time, and the lighter set also holds no more bytes") {
   const Graph graph = attention_like();
   const Device& device = *find_built_in_device("a100");
   const Applied fast =

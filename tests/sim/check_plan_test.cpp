@@ -38,7 +38,7 @@ void broken(const PlanFile& file, std::string_view why) {
   CHECK(found.reason.find(why) != std::string::npos);
 }
 
-TEST_CASE("check plan: all is as it says") {
+TEST_CASE("check plan: a correct file") {
   const PlanVerdict found = verdict(good());
   CHECK(found.kind == Kind::holds);
   CHECK(found.reason.empty());
@@ -53,7 +53,7 @@ TEST_CASE("check plan: all is as it says") {
   CHECK(verdict(given).kind == Kind::holds);
 }
 
-TEST_CASE("check plan: what is claimed of the full link") {
+TEST_CASE("check plan: claims over the full link") {
   PlanFile file = good();
   file.plan = steps("c0 o1 c1 f1");
   file.plan.machine = machine_by_hand();
@@ -108,7 +108,7 @@ TEST_CASE("check plan: budget and order are the file's own") {
         "step 0: compute of op 1: in the given order op 0 comes first");
 }
 
-TEST_CASE("check plan: claims must be found again") {
+TEST_CASE("check plan: claims must match the recomputed figures") {
   PlanFile file = good();
   file.claims.duration = Ticks(9);
   broken(file, "the claimed duration is 9, found is 10");
@@ -167,7 +167,7 @@ TEST_CASE("check plan: a graph without ops needs no steps") {
   CHECK(check_plan(graph, file).kind == Kind::broken);
 }
 
-TEST_CASE("check plan: written, read and judged the same") {
+TEST_CASE("check plan: a written file is read and judged the same") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);
     const Graph graph = random_graph(random);

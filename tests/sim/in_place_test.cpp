@@ -40,14 +40,14 @@ TEST_CASE("in place: the output takes no bytes of its own") {
   CHECK(accept(scratch, steps("c0 i1,1 f2")).peak == Bytes(37));
 }
 
-TEST_CASE("in place: what was overwritten is gone, and may be made again") {
+TEST_CASE("in place: an overwritten tensor is not live, and may be recomputed") {
   refuse(chain().graph(), steps("c0 i1,1 f1 c2"), 2, "not live");
   CHECK(accept(chain().graph(), steps("c0 i1,1 c0 f1 c2")).duration == Ticks(127));
   refuse(sum().graph(), steps("c0 c1 i2,1 f1"), 3, "not live");
   CHECK(accept(sum().graph(), steps("c0 c1 i2,2 f1")).peak == Bytes(50));
 }
 
-TEST_CASE("in place: only pairs of the graph, one for an output") {
+TEST_CASE("in place: only pairs of the graph, at most one for an output") {
   refuse(sum().graph(), steps("c0 c1 i2,1,2"), 2, "takes the place of two tensors");
   refuse(sum().graph(), steps("c0 c1 i2,0"), 2, "cannot write in place of tensor 0");
   refuse(sum().graph(), steps("c0 i1,0"), 1, "cannot write in place of");
@@ -55,7 +55,7 @@ TEST_CASE("in place: only pairs of the graph, one for an output") {
   refuse(chain().graph(), steps("i1,1"), 0, "is not live");  // not live
 }
 
-TEST_CASE("in place: nothing that must not die") {
+TEST_CASE("in place: tensors that must stay live are not overwritten") {
   refuse(chain().keep({1, 3}).graph(), steps("c0 i1,1 c2"), 1, "an output of the graph");
   const auto input = [] { return Sketch({20, 20}).op({0}, {1}).in_place({{0, 1}}).keep({1}); };
   refuse(input().graph(), steps("i0,0"), 0, "not releasable");
@@ -77,7 +77,9 @@ TEST_CASE("stays: copied, never freed") {
   refuse(graph, steps("c0 o0 f0"), 2, "the caller holds it");
 }
 
-TEST_CASE("home: begins and ends with a host copy, and is not there at the start") {
+TEST_CASE(
+    "home: a tensor at home on the host has a host copy at start and end, and is not live at the "
+    "start") {
   const auto at_home = [] { return Sketch({10, 5}).op({0}, {1}).on_host({0}).keep({1}); };
   refuse(at_home().graph(), steps("c0"), 0, "is not live");
   const Cost cost = accept(at_home().graph(), steps("p0 c0 f0"));
@@ -95,7 +97,7 @@ TEST_CASE("baseline peak: nothing in place") {
             .cost.peak == Bytes(35));
 }
 
-TEST_CASE("plan_from_sequence: in place wherever an input dies") {
+TEST_CASE("plan_from_sequence: in place at the last use of an input") {
   const Graph graph = sum().graph();
   const std::vector<OpId> once{OpId(0), OpId(1), OpId(2)};
   CHECK(plan_from_sequence(graph, once).steps == steps("c0 c1 i2,1 f2").steps);

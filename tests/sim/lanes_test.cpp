@@ -82,14 +82,14 @@ TEST_CASE("lanes: in and out run beside each other") {
   CHECK(duration(graph, "o0 o1 f0 f1 p0 p1 c0") == 781);  // all wait for 520; t1 in 528..781
 }
 
-TEST_CASE("lanes: copies of what has come back or was made again") {
+TEST_CASE("lanes: copies of prefetched and recomputed tensors") {
   CHECK(duration(swap(), "o0 c0 f0 p0 o0 f0 p0 c1 c2") == 145);  // in 15..23, out ..38, in ..46
   CHECK(duration(swap(), "o0 c0 f0 p0 f0 p0 c1 c2") == 15 + 8 + 100 + 7);  // one copy serves twice
   CHECK(duration(chain(), "c0 f1 c0 o1 c1 c2") == 127);                    // made 10..20, out ..35
   CHECK(duration(chain(), "c0 f1 c0 o1 f1 c0 c1 c2") == 152);              // free at 35
 }
 
-TEST_CASE("lanes: a changed tensor exists anew") {
+TEST_CASE("lanes: a mutated tensor exists after the mutation") {
   CHECK(duration(state(), "c0 o0 f0 c1 p0") == 83);     // out 10..25, op 1 ..75, in ..83
   CHECK(duration(state(), "o0 c0 o0 f0 p0 c1") == 80);  // out 0..15, 15..30; op 1 30..80
 }
@@ -108,17 +108,17 @@ TEST_CASE("lanes: a barrier waits for every transfer before it and holds every o
   CHECK(duration(slow, "c0 o0 f0 p0") == 53);  // its own time counts: out 30..45, in ..53
 }
 
-TEST_CASE("lanes: bytes of nothing still pay the latency") {
+TEST_CASE("lanes: a transfer of no bytes takes the latency") {
   const Graph graph = Sketch({0, 0}).op({0}, {1}, 2).keep({1}).graph();
   CHECK(duration(graph, "o0 f0 p0 c0") == 10);
 }
 
-TEST_CASE("lanes: the host's peak counts each tensor once, whatever happens to it") {
+TEST_CASE("lanes: the host's peak counts each tensor once") {
   CHECK(accept(chain(), steps("c0 o0 o1 c1 o1 c2 f1")).host_peak == Bytes(30));
   CHECK(accept(state(), steps("o0 c0 o0 f0 c1 p0")).host_peak == Bytes(20));
 }
 
-TEST_CASE("lanes: when each step has ended") {
+TEST_CASE("lanes: the end of each step") {
   const Timeline timeline = simulate(swap(), steps("o0 c0 f0 p0 c1 c2"));
   const std::vector<Ticks> expected = {Ticks(15), Ticks(10),  Ticks(15),
                                        Ticks(23), Ticks(115), Ticks(122)};

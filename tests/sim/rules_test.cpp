@@ -78,7 +78,7 @@ TEST_CASE("compute: no output may be live") {
   refuse(weightless, steps("c0 c0 c1"), 1, "still live");
 }
 
-TEST_CASE("compute: once only") {
+TEST_CASE("compute: an op that is not recomputable runs once") {
   const Graph effect = Sketch({10, 20, 5}).op({0}, {1}).once().op({1}, {2}).keep({2}).graph();
   accept(effect, steps("c0 c1 f1"));
   refuse(effect, steps("c0 f1 c0 c1"), 2, "only once");
@@ -87,7 +87,7 @@ TEST_CASE("compute: once only") {
   refuse(no_output, steps("c0 c0"), 1, "only once");
 }
 
-TEST_CASE("compute: a barrier runs once whatever it says") {
+TEST_CASE("compute: a barrier runs once, whatever the graph says") {
   GraphBuilder builder;
   Tensor tensor;
   tensor.bytes = Bytes(1);
@@ -107,7 +107,7 @@ TEST_CASE("compute: after holds for first computations, and asks for the op alon
   accept(graph, steps("c0 f1 c1 c0"));
 }
 
-TEST_CASE("compute: nobody reads what has been changed in place") {
+TEST_CASE("compute: a mutated tensor has no further reader") {
   const Graph graph =
       Sketch({10, 5, 6}).op({0}, {1}).mutates({0}).op({0}, {2}).keep({1, 2}).order({1, 0}).graph();
   accept(graph, steps("c1 c0"));
@@ -116,7 +116,7 @@ TEST_CASE("compute: nobody reads what has been changed in place") {
   refuse(graph, steps("c1 c0 f1 c0"), 3, "only once");
 }
 
-TEST_CASE("compute: a tensor changed in place has no reader even when it is made again") {
+TEST_CASE("compute: a mutated tensor has no reader, also after recomputation") {
   const Graph graph = Sketch({10, 20, 5})
                           .op({0}, {1})
                           .op({1}, {})
@@ -129,7 +129,7 @@ TEST_CASE("compute: a tensor changed in place has no reader even when it is made
   refuse(graph, steps("c0 c1 f1 c0 c2"), 4, "changed in place");
 }
 
-TEST_CASE("compute: recomputation must not undo a change that the graph keeps") {
+TEST_CASE("compute: recomputation must not undo the mutation of an output") {
   Sketch sketch = Sketch({10, 20, 4}).op({0}, {1, 2}, 3).op({1}, {}, 6).mutates({1});
   const Graph kept = sketch.keep({1, 2}).graph();
   refuse(kept, steps("c0 c1 f1 f2 c0"), 4, "kept by the graph");
@@ -138,7 +138,7 @@ TEST_CASE("compute: recomputation must not undo a change that the graph keeps") 
   CHECK(accept(sketch.keep({2}).graph(), steps("c0 c1 f1 f2 c0")).duration == Ticks(12));
 }
 
-TEST_CASE("free: live, and not lost for good") {
+TEST_CASE("free: the tensor is live and can be restored") {
   refuse(chain().graph(), steps("f1 c0 c1 c2"), 0, "not live");
   refuse(chain().graph(), steps("c0 c1 c2 f2 f2"), 4, "not live");
   refuse(chain().graph(), steps("c0 f0 c1 c2"), 1, "not releasable");
@@ -154,14 +154,14 @@ TEST_CASE("free: a releasable input never comes back") {
   refuse(graph, steps("f0 c0"), 1, "not live");
 }
 
-TEST_CASE("offload and prefetch: live, and away") {
+TEST_CASE("offload needs a live tensor, prefetch one that is not live") {
   refuse(chain().graph(), steps("o1 c0 c1 c2"), 0, "not live");
   refuse(chain().graph(), steps("c0 c1 c2 f2 o2"), 4, "not live");
   refuse(chain().graph(), steps("c0 f1 p1 c1 c2"), 2, "no host copy");
   refuse(chain().graph(), steps("c0 o1 p1 c1 c2"), 2, "it is live");
 }
 
-TEST_CASE("a change in place makes the host copy void") {
+TEST_CASE("a mutation invalidates the host copy") {
   refuse(state().graph(), steps("o0 c0 f0 c1 p0"), 2, "not releasable");
   CHECK(accept(state().graph(), steps("o0 c0 o0 f0 c1 p0")).host_peak == Bytes(20));
   const Graph produced =
@@ -172,7 +172,7 @@ TEST_CASE("a change in place makes the host copy void") {
   accept(state().releasable({0}).graph(), steps("o0 c0 f0 c1"));
 }
 
-TEST_CASE("there is no such op or tensor") {
+TEST_CASE("unknown ops and tensors are refused") {
   refuse(chain().graph(), steps("c3"), 0, "there is no op 3");
   refuse(chain().graph(), steps("c0 f4"), 1, "there is no tensor 4");
   for (const StepKind kind :

@@ -99,7 +99,7 @@ TEST_CASE("timeline: without transfers the duration is the sum of what was compu
   }
 }
 
-TEST_CASE("timeline: up to a violation, what went before counts") {
+TEST_CASE("timeline: the steps before a violation count") {
   const Graph graph = Sketch({10, 20, 5}).op({0}, {1}, 4).op({1}, {2}).keep({2}).graph();
   const Timeline timeline = simulate(graph, steps("c0 c0 c1"));
   REQUIRE(timeline.violation);

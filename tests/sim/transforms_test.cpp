@@ -47,7 +47,7 @@ Case random_case(Random& random) {
   return {std::move(graph), std::move(file)};
 }
 
-TEST_CASE("transforms: a plan, its file and the pair that apply writes say the same") {
+TEST_CASE("transforms: a plan, its file and the files that apply writes agree") {
   Random random(7);
   for (int round = 0; round < 40; ++round) {
     const Case one = random_case(random);
@@ -73,7 +73,7 @@ TEST_CASE("transforms: a plan, its file and the pair that apply writes say the s
   }
 }
 
-TEST_CASE("transforms: what makes a plan with transforms not hold") {
+TEST_CASE("transforms: faults of plans with transforms") {
   Random random(11);
   const Case good = random_case(random);
   const auto broken = [&](const PlanFile& file, const std::string& why, Kind kind = Kind::broken) {
@@ -110,21 +110,21 @@ TEST_CASE("transforms: what makes a plan with transforms not hold") {
 TEST_CASE("transforms: a problem that asks for transforms gets plans that begin with them") {
   Random random(3);
   const Case good = random_case(random);
-  Problem problem{.graph = good.graph, .budget = Bytes::max()};
-  problem.techniques = Techniques::all();
-  problem.machine = good.file.plan.machine;
-  CHECK(verify(problem, good.file.plan).ok);
-  problem.transforms = good.file.plan.transforms;
-  CHECK(verify(problem, good.file.plan).ok);
-  problem.transforms.pop_back();
-  CHECK(verify(problem, good.file.plan).ok);
-  std::get<Hoist>(problem.transforms[0]).joins.clear();
-  CHECK_FALSE(verify(problem, good.file.plan).ok);
+  Question question{{.graph = good.graph, .budget = Bytes::max()}};
+  question.problem.techniques = Techniques::all();
+  question.problem.machine = good.file.plan.machine;
+  CHECK(verify(question, good.file.plan).ok);
+  question.transforms = good.file.plan.transforms;
+  CHECK(verify(question, good.file.plan).ok);
+  question.transforms.pop_back();
+  CHECK(verify(question, good.file.plan).ok);
+  std::get<Hoist>(question.transforms[0]).joins.clear();
+  CHECK_FALSE(verify(question, good.file.plan).ok);
   // Own peak and base are those of the original: nothing here asks the made graph.
-  CHECK(own_peak(good.graph) == own_peak(problem.graph));
+  CHECK(own_peak(good.graph) == own_peak(question.problem.graph));
 }
 
-TEST_CASE("transforms: a simulation of a plan whose transforms are refused says so at step 0") {
+TEST_CASE("transforms: a simulation reports refused transforms at step 0") {
   Random random(5);
   Case one = random_case(random);
   std::get<Split>(one.file.plan.transforms[1]).parts = 1000;

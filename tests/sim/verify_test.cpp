@@ -28,7 +28,7 @@ Graph chain() {
       .graph();
 }
 
-TEST_CASE("verify: the budget is inclusive and names the step that needs most") {
+TEST_CASE("verify: the budget is inclusive; a violation names the step at the peak") {
   const Graph graph = chain();
   CHECK(judge({.graph = graph, .budget = Bytes(65)}, steps("c0 c1 c2")).ok);
   const Verdict verdict = judge({.graph = graph, .budget = Bytes(64)}, steps("c0 c1 c2"));
@@ -177,7 +177,7 @@ TEST_CASE("verify: a plan mutated at random never breaks the verifier") {
   }
 }
 
-TEST_CASE("budgets: shares of the peak and of what is plannable") {
+TEST_CASE("budgets: shares of the baseline peak and of the plannable bytes") {
   const Graph graph = chain();  // baseline peak 65, of which 10 are inputs
   const auto bytes = [&](std::string_view text) {
     return resolve_budget(parse_budget(text), graph).count();

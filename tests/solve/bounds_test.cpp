@@ -111,17 +111,17 @@ void report(const std::array<Tally, kParts.size()>& tallies) {
                 << tallies[part].infeasible);
 }
 
-TEST_CASE("bounds: no claim above the truth, in the given order") {
+TEST_CASE("bounds: never above the optimum, in the given order") {
   const auto tallies = sweep(Order::given, rich(), samples(600), 0);
   report(tallies);
 }
 
-TEST_CASE("bounds: no claim above the truth, in any order") {
+TEST_CASE("bounds: never above the optimum, with a free order") {
   const auto tallies = sweep(Order::free, rich(), samples(400), 1'000'000);
   report(tallies);
 }
 
-TEST_CASE("bounds: no claim above the truth, for numbers that leave little of the integers") {
+TEST_CASE("bounds: never above the optimum, for figures near the integer limits") {
   RandomGraphSettings settings = rich();
   settings.bytes = std::int64_t{1} << 43;
   settings.time = std::int64_t{1} << 56;
@@ -131,7 +131,7 @@ TEST_CASE("bounds: no claim above the truth, for numbers that leave little of th
 }
 
 // Small graphs have fewer moments than the stages that it begins with: so it begins with one here.
-TEST_CASE("bounds: no claim above the truth, where most stages are left to later") {
+TEST_CASE("bounds: never above the optimum, if most stages are added late") {
   int budgets = 0, proven = 0;
   for (int i = 0; i < samples(300); ++i) {
     CAPTURE(i);
@@ -164,7 +164,7 @@ TEST_CASE("bounds: no claim above the truth, where most stages are left to later
   CHECK(proven > 0.7 * budgets);
 }
 
-TEST_CASE("bounds: a tensor that only a stage left to later wants may be made in every leaf") {
+TEST_CASE("bounds: a tensor that only a later stage needs may be made in every leaf") {
   const Graph graph =
       io::read_graph(std::string(LOWTIDE_SOURCE_DIR) + "/tests/solve/late_stage.graph.json").graph;
   const Problem problem{.graph = graph, .budget = Bytes(19), .order = Order::given};
@@ -172,7 +172,7 @@ TEST_CASE("bounds: a tensor that only a stage left to later wants may be made in
 }
 
 // The extra time may exceed what the model counts to, and is no proof that nothing fits.
-TEST_CASE("bounds: no claim above the truth for the largest times") {
+TEST_CASE("bounds: never above the optimum, for the largest times") {
   constexpr std::int64_t kHuge = (std::int64_t{1} << 61) - 1;
   // 0 is read at the end, and too large to be kept beside 1 and 2.
   for (const std::int64_t time : {kHuge, kHuge + 1, kHuge + 6}) {
@@ -200,7 +200,7 @@ TEST_CASE("bounds: no claim above the truth for the largest times") {
 
 // The two below count what is proven, with the code that those above have run: where a sanitizer
 // looks on, they have nothing to add.
-TEST_CASE("bounds: whole runs over several moments prove what no other relaxation does" *
+TEST_CASE("bounds: whole runs over several cut points prove more than other relaxations" *
           doctest::skip(kSanitized)) {
   const auto tallies =
       sweep(Order::given, RandomGraphSettings::plain(0), 200 * test_scale(), 6'000'000);
@@ -210,7 +210,7 @@ TEST_CASE("bounds: whole runs over several moments prove what no other relaxatio
   CHECK(share(stages.proven, stages.budgets) > 0.9);
 }
 
-TEST_CASE("bounds: with a free order, windows prove of skip connections what one moment cannot" *
+TEST_CASE("bounds: with a free order windows prove more than one cut point for skip connections" *
           doctest::skip(kSanitized)) {
   const Graph graph = generate("unet", 600, 3);
   const Problem problem{
@@ -226,7 +226,7 @@ TEST_CASE("bounds: with a free order, windows prove of skip connections what one
 }
 
 // Without, it was 16.21.
-TEST_CASE("bounds: few moments that are chosen prove more than many from all over the graph" *
+TEST_CASE("bounds: few selected cut points prove more than many spread ones" *
           doctest::skip(kSanitized)) {
   const Graph graph = generate("unet", 300, 3);
   const Problem problem{.graph = graph,

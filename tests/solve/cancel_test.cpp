@@ -112,7 +112,7 @@ TEST_CASE("cancel: two solves on two threads do not disturb each other") {
 }
 
 // At the sizes that these solvers take at most: while a program is built, sent and worked on.
-TEST_CASE("cancel: solvers with engines end soon after it, and say so after a deadline") {
+TEST_CASE("cancel: solvers with engines end soon after a cancel or a deadline") {
   const solve::SolverTable table = driver::all_solvers();
   const Case given = large_cases(400).front();
   const Problem problem{.graph = given.graph,

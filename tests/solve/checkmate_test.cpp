@@ -153,7 +153,7 @@ TEST_CASE("checkmate: several outputs with one reader") {
 }
 
 // Bytes from one to a billion: HiGHS takes a solution that is a few bytes over the budget.
-TEST_CASE("checkmate: what keeps the budget but for a tolerance is no optimum") {
+TEST_CASE("checkmate: a solution over the budget within the tolerance is no optimum") {
   NEED_HIGHS()
   for (int i = 0; i < (kSanitized ? 8 : 60); ++i) {
     CAPTURE(i);
@@ -194,7 +194,7 @@ TEST_CASE("checkmate: what keeps the budget but for a tolerance is no optimum") 
   }
 }
 
-TEST_CASE("checkmate: what the frontier proves is true of every plan") {
+TEST_CASE("checkmate: bounds of the frontier hold for every plan") {
   NEED_HIGHS()
   const auto solver = solve::exact::checkmate::make_checkmate();
   int raised = 0, proven = 0;
@@ -247,7 +247,7 @@ TEST_CASE("checkmate: graphs of 30 ops in seconds") {
   }
 }
 
-TEST_CASE("checkmate: every kind of graph, and rounding that says how often it fails") {
+TEST_CASE("checkmate: every kind of graph, and the note of rounding") {
   NEED_HIGHS()
   const auto solver = solve::exact::checkmate::make_checkmate();
   int failed = 0, told = 0, refuted = 0;
@@ -281,7 +281,7 @@ TEST_CASE("checkmate: every kind of graph, and rounding that says how often it f
   CHECK(refuted > 0);
 }
 
-TEST_CASE("checkmate: an engine that claims a bound above its own solution is a liar") {
+TEST_CASE("checkmate: a bound above the engine's own solution is reported") {
   const FakeEngine fake("LOWTIDE_HIGHS", "liar");
   on_small_graphs([](const Problem& problem, const solve::ContextSettings& settings, Ticks best) {
     const Outcome outcome =
@@ -296,7 +296,7 @@ TEST_CASE("checkmate: an engine that claims a bound above its own solution is a 
 }
 
 // The frontier's bounds are the problem's own, so these lies would be claims.
-TEST_CASE("checkmate: lies about the frontier are found out by any plan, before or after") {
+TEST_CASE("checkmate: a wrong bound of the frontier is refuted by any plan") {
   for (const char* how : {"bound_first", "infeasible", "bound"}) {
     CAPTURE(how);
     const FakeEngine fake("LOWTIDE_HIGHS", how);
@@ -322,7 +322,7 @@ TEST_CASE("checkmate: lies about the frontier are found out by any plan, before 
   }
 }
 
-TEST_CASE("checkmate: numbers beyond all sense prove nothing") {
+TEST_CASE("checkmate: bounds beyond 63 bits prove nothing") {
   for (const char* value : {"inf", "nan", "1e300"})
     for (const char* mode : {"mode=milp", "mode=frontier"}) {
       CAPTURE(value);

@@ -117,7 +117,7 @@ TEST_CASE("conformance: the fixed cases") {
       }
 }
 
-TEST_CASE("conformance: names are distinct and every solver says what it is for") {
+TEST_CASE("conformance: names are distinct and every solver has a summary") {
   const solve::SolverTable table = driver::all_solvers();
   CHECK(table.find("no such solver") == nullptr);
   for (const auto& solver : table.all()) {

@@ -33,8 +33,7 @@ double overhead(const solve::Solver& solver, const Graph& graph, int percent,
   return outcome.plan ? overhead_percent(outcome.cost.duration, graph.total_time()) : 1e9;
 }
 
-TEST_CASE(
-    "drop: less time lost than by eviction on networks, and plans where eviction finds none") {
+TEST_CASE("drop: less overhead than evict on networks, and plans where evict finds none") {
   const auto drop = solve::local::drop::make_drop();
   const auto evict = solve::evict::make_evict();
   for (const std::uint64_t seed : {51u, 52u}) {
@@ -47,7 +46,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("drop: with a link it swaps what takes longest to make again, and waits for no copy") {
+TEST_CASE("drop: with a link it swaps the most expensive tensors, without stalls") {
   const auto drop = solve::local::drop::make_drop();
   const auto offload = solve::offload::make_offload();
   for (const std::string_view kind : {"unet", "transformer", "resnet"})
@@ -62,7 +61,7 @@ TEST_CASE("drop: with a link it swaps what takes longest to make again, and wait
     }
 }
 
-TEST_CASE("drop: a link too slow to be of use, and a host without room, change nothing") {
+TEST_CASE("drop: a slow link, or no host memory, changes nothing") {
   const auto drop = solve::local::drop::make_drop();
   const Graph graph = generate("unet", 500, 51);
   const double without = overhead(*drop, graph, 50);

@@ -48,7 +48,7 @@ Outcome solve(const Graph& graph, std::int64_t budget) {
   return run_solver(*solve::evict::make_evict(), problem, {}, std::move(settings));
 }
 
-TEST_CASE("evict: an op of many inputs that have to be made again over a budget that is passed") {
+TEST_CASE("evict: an op with many evicted inputs over an exceeded budget") {
   Maker make;
   const std::int64_t x = make.tensor(1), kept = make.op({x}, 1000, 3);
   std::vector<std::int64_t> leaves;
@@ -69,7 +69,7 @@ Graph pulsating(Maker& make, std::vector<std::int64_t> sources) {
   return make.keep({last});
 }
 
-TEST_CASE("evict: a tensor of many readers that goes between any two of them") {
+TEST_CASE("evict: a tensor with many readers, evicted between any two") {
   Maker make;
   const Outcome outcome = solve(pulsating(make, {make.tensor(1)}), 1004);
   CHECK(outcome.stopped_by == StopReason::finished);

@@ -16,7 +16,7 @@
 namespace lowtide {
 namespace {
 
-TEST_CASE("exhaustive: every small graph is settled") {
+TEST_CASE("exhaustive: every small graph is solved") {
   const auto solver = solve::exhaustive::make_exhaustive();
   int infeasible = 0, recomputed = 0;
   for (int i = 0; i < samples(400); ++i) {
@@ -68,7 +68,7 @@ TEST_CASE("exhaustive: a plan that annealing hardly finds") {
   CHECK(outcome.cost.duration == Ticks(18));
 }
 
-TEST_CASE("exhaustive: what is too large is refused, or given up") {
+TEST_CASE("exhaustive: large graphs are refused or given up") {
   const auto solver = solve::exhaustive::make_exhaustive();
   CHECK_FALSE(solver->supports({.graph = generate("chain", 20, 1), .budget = Bytes(0)}).yes);
   Random random(5);

@@ -38,7 +38,7 @@ class Odd final : public solve::Solver {
   }
 };
 
-TEST_CASE("forwarding: every question reaches the solver behind it") {
+TEST_CASE("forwarding: every call reaches the wrapped solver") {
   const Odd odd;
   const solve::Forwarding forwarding(odd);
   const solve::Solver& solver = forwarding;
@@ -72,7 +72,7 @@ std::set<std::string> declared(const std::string& header, const std::string& pat
   return names;
 }
 
-TEST_CASE("forwarding: no question of the interface is forgotten") {
+TEST_CASE("forwarding: every function of the interface is forwarded") {
   const auto asked = declared("interface/solver.h", R"(virtual [^~;{]*?(\w+)\()");
   const auto forwarded = declared("interface/forwarding.h", R"((\w+)\([^;{}]*\) const override)");
   CHECK(asked.size() >= 7);

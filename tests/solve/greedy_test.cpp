@@ -24,7 +24,7 @@ std::string greedy(const Graph& graph, std::int64_t budget, Order order = Order:
   return computes(run_solver(*solve::greedy::make_greedy(), problem, options));
 }
 
-TEST_CASE("greedy: a tensor over the budget is made again right before its next use") {
+TEST_CASE("greedy: an evicted tensor is recomputed right before its next use") {
   const Graph graph = Sketch({10, 1, 10, 1, 1})
                           .op({}, {0})
                           .op({0}, {1})
@@ -59,7 +59,7 @@ TEST_CASE("greedy: the paper chooses by bytes, XLA by bytes for time") {
   CHECK(greedy(graph, 19, Order::given, "") == "0 1 2 3 4 1 5");
 }
 
-TEST_CASE("greedy: an operand that has gone is charged, and kept from where it went") {
+TEST_CASE("greedy: a freed operand is charged, and held from its free on") {
   // 1 is made from 0, which nothing else reads: giving 1 up brings 0 back.
   const auto with_operand = [](std::int64_t bytes) {
     return Sketch({bytes, 8, 10, 1, 1})
@@ -76,7 +76,7 @@ TEST_CASE("greedy: an operand that has gone is charged, and kept from where it w
   CHECK(greedy(with_operand(8), 17, Order::given, "block=2") == "0 1 2 3 0 1 4");
 }
 
-TEST_CASE("greedy: what is only needed at the end is made again there") {
+TEST_CASE("greedy: an output is recomputed at the end") {
   const Graph graph = Sketch({10, 10, 1}).op({}, {0}).op({}, {1}).op({1}, {2}).keep({0, 2}).graph();
   CHECK(greedy(graph, 19) == "0 1 2 0");
   // In free order that is a move: what nothing reads before it is repeated need not be made.
@@ -94,7 +94,7 @@ TEST_CASE("greedy: a small output that is needed soon does not hold a large one"
   CHECK(greedy(graph, 13) == "0 1 2 0 3");
 }
 
-TEST_CASE("greedy: what may not run again stays") {
+TEST_CASE("greedy: tensors that are not recomputable stay") {
   const Graph once = Sketch({10, 10, 1, 1})
                          .op({}, {0})
                          .once()
@@ -106,7 +106,7 @@ TEST_CASE("greedy: what may not run again stays") {
   CHECK(greedy(once, 19) == "none");
 }
 
-TEST_CASE("greedy: a reader of what is changed in place runs again until that, not after") {
+TEST_CASE("greedy: a reader of a mutated tensor is recomputed only before the mutation") {
   const auto changed_by = [](std::size_t position) {
     // 0 is an input; op 0 reads it and makes 1, which is read last.
     Sketch sketch({1, 10, 10, 1, 1, 1});
@@ -119,7 +119,7 @@ TEST_CASE("greedy: a reader of what is changed in place runs again until that, n
   CHECK(greedy(changed_by(2), 20) == "none");
 }
 
-TEST_CASE("greedy: one op is repeated as often as the option says") {
+TEST_CASE("greedy: the option limits recomputations of one op") {
   // 0 is read after each of two large tensors, and has no room beside either.
   const Graph graph = Sketch({5, 12, 1, 10, 2, 1})
                           .op({}, {0})
@@ -134,7 +134,7 @@ TEST_CASE("greedy: one op is repeated as often as the option says") {
   CHECK(greedy(graph, 16, Order::given, "repeats=1") == "none");
 }
 
-TEST_CASE("greedy: what will be made again may be overwritten before") {
+TEST_CASE("greedy: a tensor that is recomputed later may be overwritten") {
   // For op 1 the second output of op 0 goes; op 0 is repeated for op 4, which reads the first as
   // well: so op 2 is the last to read that as it is.
   const Graph graph = Sketch({8, 8, 8, 8, 1, 1})
@@ -183,7 +183,7 @@ TEST_CASE("greedy: loses on a chain, where every second tensor is pinned by the 
   CHECK(*paper.smallest_peak > Bytes(own_peak(graph).count() / 3));
 }
 
-TEST_CASE("greedy: builds on the order of the best start as well") {
+TEST_CASE("greedy: also starts from the order of the best start plan") {
   // In its own order two large tensors meet; one after the other they do not.
   const Graph graph = Sketch({10, 10, 1, 1, 1})
                           .op({}, {0})

@@ -68,7 +68,7 @@ TEST_CASE("h_ilp: the least time of all sequences of steps over blocks with opti
 }
 
 // Its ops are nodes, and so every sequence of ops is one of steps.
-TEST_CASE("h_ilp: in a block, what it may save counts, and what it gives away is free") {
+TEST_CASE("h_ilp: saved bytes of a block count, its outputs do not") {
   NEED_HIGHS()
   const auto h_ilp = solve::hierarchy::make_h_ilp();
   int told = 0, kept = 0;
@@ -107,7 +107,7 @@ TEST_CASE("h_ilp: in a block, what it may save counts, and what it gives away is
   CHECK(told > 5);
 }
 
-TEST_CASE("h_ilp: a time limit, and a start from what is known") {
+TEST_CASE("h_ilp: a time limit, and a start from known options") {
   NEED_HIGHS()
   const Graph graph = generate("transformer", 60, 1);
   LevelCase level(graph, no_partition(graph));
@@ -124,7 +124,7 @@ TEST_CASE("h_ilp: a time limit, and a start from what is known") {
     CHECK(option.found_by.starts_with("h_ilp"));
 }
 
-TEST_CASE("h_ilp: without HiGHS, with one that lies, and for a level that is too large") {
+TEST_CASE("h_ilp: without HiGHS, with wrong results of it, and for a level that is too large") {
   const Graph graph = generate("chain", 30, 1);
   const LevelCase level(graph, partition_by("chain", graph, "blocks=3"));
   const BlockBudget budget{share_of(level.block->save_all().peak(), 0.9), Bytes::max()};
@@ -147,7 +147,7 @@ TEST_CASE("h_ilp: without HiGHS, with one that lies, and for a level that is too
         "its program grows with the square of the nodes, and more than 250 are too many");
 }
 
-TEST_CASE("levels: steps are read off a sequence, with the options that they use") {
+TEST_CASE("levels: the steps and options of a sequence") {
   const Graph graph = generate("chain", 30, 1);
   const LevelCase level(graph, partition_by("chain", graph, "blocks=3"));
   const solve::hierarchy::LevelView view(*level.block, level.level);

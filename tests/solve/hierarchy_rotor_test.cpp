@@ -74,7 +74,7 @@ TEST_CASE("rotor: on training chains the optimum of all plans") {
   }
 }
 
-TEST_CASE("rotor: what backward reads of its own layer is held or made again") {
+TEST_CASE("rotor: tensors that a backward reads of its layer are held or recomputed") {
   int told = 0, best = 0;
   for (int i = 0; i < (kSanitized ? 5 : 30); ++i) {
     CAPTURE(i);
@@ -97,7 +97,7 @@ TEST_CASE("rotor: what backward reads of its own layer is held or made again") {
 
 // Of equal layers whose backward reads what the layer read and what it made, with room for every
 // second output, fewer than every other layer run twice.
-TEST_CASE("rotor: what crosses a border and is held spares the layer before it its second run") {
+TEST_CASE("rotor: a held border saves the second run of the layer before") {
   constexpr std::int64_t kLayers = 12, kBytes = 10;
   GraphBuilder builder;
   const auto add = [&](const std::vector<TensorId>& inputs, bool barrier) {
@@ -121,8 +121,7 @@ TEST_CASE("rotor: what crosses a border and is held spares the layer before it i
 
 // The given order computes what the next backward reads before the gradient of weights, and holds
 // what the layer has read that long.
-TEST_CASE(
-    "rotor: where the order is free the backward of a stage runs in the one that needs least") {
+TEST_CASE("rotor: with a free order the backward of a stage runs in the order with least memory") {
   int told = 0, better = 0;
   for (int i = 0; i < (kSanitized ? 5 : 30); ++i) {
     CAPTURE(i);
@@ -162,7 +161,7 @@ TEST_CASE("rotor: the least time of all sequences of steps over blocks with opti
   check_least_times(*make_rotor());
 }
 
-TEST_CASE("rotor: one table answers all budgets of a block, what is held at the turn too") {
+TEST_CASE("rotor: one table serves all budgets of a block") {
   const Graph graph = generate("chain", 60, 3);
   const LevelCase level(graph, partition_by("chain", graph, "blocks=3"), false);
   REQUIRE(level.block->has_backward());
@@ -184,7 +183,7 @@ TEST_CASE("rotor: one table answers all budgets of a block, what is held at the 
   }
 }
 
-TEST_CASE("rotor: long chains, a limit of work, and what is no chain") {
+TEST_CASE("rotor: long chains, a work limit, and graphs that are no chain") {
   // 1,100 stages, of which neighbours are joined, and only short runs are made again; and fifty,
   // for which there are slots enough.
   for (const std::size_t ops : {2200u, 100u}) {

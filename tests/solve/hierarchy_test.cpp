@@ -83,7 +83,7 @@ Graph small_step() {
 
 }  // namespace
 
-TEST_CASE("hierarchy: of options only those stay that no other beats in everything") {
+TEST_CASE("hierarchy: only Pareto-optimal options stay") {
   const std::vector<BlockOption> kept =
       pareto({option(5, 9, 9), option(6, 9, 9), option(6, 4, 7), option(9, 1, 3), option(9, 2, 3)});
   REQUIRE(kept.size() == 3);
@@ -97,7 +97,7 @@ TEST_CASE("hierarchy: of options only those stay that no other beats in everythi
   CHECK(merged[0].quickest_within == proven.quickest_within);
 }
 
-TEST_CASE("hierarchy: on the hull a byte less costs more from step to step") {
+TEST_CASE("hierarchy: on the hull the time for each saved byte rises") {
   const std::vector<BlockOption> options = {option(0, 10, 1), option(3, 9, 1), option(4, 6, 1),
                                             option(20, 0, 1), option(20, 5, 1)};
   CHECK(convex_hull(options) == std::vector<std::size_t>{0, 2, 3});
@@ -119,7 +119,7 @@ TEST_CASE("hierarchy: options are spread as in HiRemate's section 3.2") {
         std::vector<std::size_t>{10, 30, 60, 2});
 }
 
-TEST_CASE("hierarchy: what a block takes is counted without its border") {
+TEST_CASE("hierarchy: figures of a block exclude its border") {
   const Graph graph = small_step();
   // The layers of a and b, with the loss and the barrier outside.
   const std::vector<OpId> ops = {OpId(0), OpId(1), OpId(4), OpId(5)};
@@ -164,7 +164,7 @@ TEST_CASE("hierarchy: schedules that break a rule are refused by name") {
   refuses({OpId(1), OpId(0)}, {OpId(2), OpId(3)}, "comes before");
 }
 
-TEST_CASE("hierarchy: what ops outside only wait for is in the forward half all the same") {
+TEST_CASE("hierarchy: `after` dependents outside keep an op in the forward half") {
   // x -> a -> loss -> barrier -> A, and b beside it, which A reads and the loss comes after.
   const Graph graph = Sketch({5, 10, 4, 0, 1, 3})
                           .op({0}, {1}, 7)
@@ -183,7 +183,7 @@ TEST_CASE("hierarchy: what ops outside only wait for is in the forward half all 
   CHECK_THROWS_AS(block.price({OpId(0)}, {OpId(1), OpId(2)}), InputError);
 }
 
-TEST_CASE("hierarchy: whatever options blocks are run with, the network runs") {
+TEST_CASE("hierarchy: the network runs with all combinations of options") {
   Random random(4);
   const BlockSolverTable solvers = make_block_solvers();
   const SolverTable graph_solvers = make_solvers();
@@ -243,7 +243,7 @@ TEST_CASE("hierarchy: whatever options blocks are run with, the network runs") {
   }
 }
 
-TEST_CASE("hierarchy: a choice by prices is off by no more than its last step") {
+TEST_CASE("hierarchy: a choice by prices is optimal except for its last step") {
   const SolverTable graph_solvers = make_solvers();
   const BlockSolverTable solvers = make_block_solvers();
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
@@ -315,7 +315,7 @@ TEST_CASE("hierarchy: equal blocks are solved once") {
   CHECK(classes(4000) <= classes(1000) + 2);
 }
 
-TEST_CASE("hierarchy: what is kept on disk comes back, and a file that was changed does not") {
+TEST_CASE("hierarchy: the option cache is read, and a changed file is ignored") {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("lowtide-test-" + std::to_string(getpid()));
   const char* before = std::getenv("LOWTIDE_CACHE");

@@ -71,7 +71,7 @@ class Helpless final : public BlockSolver {
 
 }  // namespace
 
-TEST_CASE("hiremate: ops of no duration may run twice in what is as quick as anything") {
+TEST_CASE("hiremate: ops of no duration may run twice in an optimal plan") {
   Random random(9);
   for (int sample = 0; sample < 40; ++sample) {
     RandomGraphSettings settings;
@@ -85,7 +85,7 @@ TEST_CASE("hiremate: ops of no duration may run twice in what is as quick as any
   }
 }
 
-TEST_CASE("hiremate: a solve that has no time says so") {
+TEST_CASE("hiremate: a solve without time reports the deadline") {
   const Graph graph = generate("transformer", 200, 1);
   for (const double seconds : {0.0, 1e-6}) {
     const LimitSettings limits{.seconds = seconds, .work = {}};
@@ -95,7 +95,7 @@ TEST_CASE("hiremate: a solve that has no time says so") {
   }
 }
 
-TEST_CASE("hiremate: plans networks that repeat, near what is proven of them") {
+TEST_CASE("hiremate: plans of repeated networks are near the bound") {
   const SolverTable table = make_solvers();
   for (const std::string_view kind : {"transformer", "resnet"}) {
     const Graph graph = generate(kind, static_cast<std::size_t>(sanitized(500, 2000)), 11);
@@ -119,7 +119,7 @@ TEST_CASE("hiremate: plans networks that repeat, near what is proven of them") {
   }
 }
 
-TEST_CASE("hiremate: every part can be named, alone and beside others") {
+TEST_CASE("hiremate: every partitioner and block solver can be selected, alone and with others") {
   const Graph graph = generate("unet", 80, 3);
   const Bytes budget(own_peak(graph).count() * 7 / 10);
   const std::int64_t work = sanitized(20'000, 60'000);
@@ -144,7 +144,7 @@ TEST_CASE("hiremate: a network without blocks is one block") {
             .plan);
 }
 
-TEST_CASE("hiremate: what slow blocks find is of use where a slow top finds nothing with it") {
+TEST_CASE("hiremate: options of slow block solvers are used although a slow top solver fails") {
   const Graph graph = generate("transformer", 400, 5);
   const Bytes budget = budget_of(graph, 70);
   BlockSolverTable block_solvers = make_block_solvers();

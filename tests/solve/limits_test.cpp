@@ -66,7 +66,7 @@ void for_each_solve(const solve::SolverTable& table, std::int64_t ops, Visit vis
   }
 }
 
-TEST_CASE("limits: a limit of work is kept, with polls that stand for it") {
+TEST_CASE("limits: every solver keeps a work limit and polls") {
   const solve::SolverTable table = driver::all_solvers();
   for_each_solve(table, sanitized(500, 1000),
                  [&](const solve::Solver& solver, const Problem& problem) {
@@ -116,7 +116,7 @@ TEST_CASE("limits: more work never makes the answer worse") {
   });
 }
 
-TEST_CASE("limits: who is cancelled before the start does little more than nothing") {
+TEST_CASE("limits: a solver cancelled before the start does little work") {
   const solve::SolverTable table = driver::all_solvers();
   CancelToken token;
   token.cancel();
@@ -151,7 +151,7 @@ TEST_CASE("limits: a cancel at the first plan is seen within the units between t
 
 // In work, at every poll of which the clock is read; in seconds it hangs on what else the machine
 // does.
-TEST_CASE("limits: a deadline that is over is kept at the next poll") {
+TEST_CASE("limits: a passed deadline is kept at the next poll") {
   const solve::SolverTable table = driver::all_solvers();
   for_each_solve(table, sanitized(5000, 20000),
                  [&](const solve::Solver& solver, const Problem& problem) {

@@ -149,7 +149,7 @@ RandomGraphSettings rich() {
   return settings;
 }
 
-TEST_CASE("bounds: with a link, no claim above the truth") {
+TEST_CASE("bounds: with a link, never above the optimum") {
   for (const Order order : {Order::given, Order::free}) {
     Tally tally;
     settle(order, rich(), 5, samples(300), order == Order::given ? 1'000'000'000 : 1'500'000'000,
@@ -160,27 +160,26 @@ TEST_CASE("bounds: with a link, no claim above the truth") {
   }
 }
 
-TEST_CASE("bounds: none above a plan that transfers, in the given order") {
+TEST_CASE("bounds: never above a plan with transfers, in the given order") {
   Tally tally;
   sweep(Order::given, rich(), samples(1500), 10'000'000, tally);
   report(tally);
 }
 
-TEST_CASE("bounds: none above a plan that transfers, in any order") {
+TEST_CASE("bounds: never above a plan with transfers, with a free order") {
   Tally tally;
   sweep(Order::free, rich(), samples(1000), 2'000'000'000, tally);
   report(tally);
 }
 
-TEST_CASE("bounds: none above a plan that transfers, of plain graphs") {
+TEST_CASE("bounds: never above a plan with transfers, on plain graphs") {
   Tally tally;
   sweep(Order::given, RandomGraphSettings::plain(0), samples(1000), 4'000'000'000, tally);
   sweep(Order::free, RandomGraphSettings::plain(0), samples(500), 6'000'000'000, tally);
   report(tally);
 }
 
-TEST_CASE(
-    "bounds: none above a plan that transfers, for numbers that leave little of the integers") {
+TEST_CASE("bounds: never above a plan with transfers, for figures near the integer limits") {
   RandomGraphSettings settings = rich();
   settings.bytes = std::int64_t{1} << 43;
   settings.time = std::int64_t{1} << 52;
@@ -190,7 +189,7 @@ TEST_CASE(
   sweep(Order::free, settings, samples(200), 9'000'000'000, tally);
 }
 
-TEST_CASE("peak floor: a host budget raises it, never above the truth") {
+TEST_CASE("peak floor: a host budget raises it, never above the smallest peak") {
   RandomGraphSettings settings = rich();
   settings.in_place = 0.3;
   settings.inputs = 3;
@@ -236,7 +235,7 @@ TEST_CASE("link bounds: a host budget that no plan can keep is proven so") {
   CHECK(run_solver(*solve::bounds::make_bounds(), problem).status == Status::infeasible);
 }
 
-TEST_CASE("link bounds: what begins on the host has to come and go") {
+TEST_CASE("link bounds: tensors at home on the host must be copied both ways") {
   // Two updates of a state each, over a link of a byte a tick.
   const auto graph = Sketch({10, 20})
                          .op({0}, {}, 3)

@@ -33,7 +33,7 @@ TEST_CASE("order list: items at random places") {
   compare(list, plain);
 }
 
-TEST_CASE("order list: all before one item, and each before the one put in last") {
+TEST_CASE("order list: insertion always before one item, and always before the last inserted") {
   solve::greedy::OrderList list(2);
   std::vector<solve::greedy::OrderList::Item> plain = {0};
   for (int i = 0; i < 20000; ++i) plain.push_back(list.insert_before(1));

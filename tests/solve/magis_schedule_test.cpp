@@ -64,7 +64,7 @@ std::int64_t brute_force(const Tasks& tasks) {
   return best;
 }
 
-TEST_CASE("magis tasks: an order's peak is that of its plan, waists count what is independent") {
+TEST_CASE("magis tasks: an order's peak is that of its plan; waists count independent ops") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);
     const Graph graph = plain_graph(random, 4 + random.below(80));
@@ -82,7 +82,7 @@ TEST_CASE("magis tasks: an order's peak is that of its plan, waists count what i
   }
 }
 
-TEST_CASE("magis schedule: of a single block the least peak of all orders") {
+TEST_CASE("magis schedule: the smallest peak of all orders of a single block") {
   std::size_t best = 0, all = 0, as_good = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     CAPTURE(seed);
@@ -150,7 +150,7 @@ Tasks with_changed(Tasks tasks, Task task, Random& random) {
   return tasks;
 }
 
-TEST_CASE("magis schedule: around a change little work finds what a full run finds, or nearly") {
+TEST_CASE("magis schedule: an incremental run nearly equals a full run") {
   std::int64_t full_work = 0, part_work = 0, repair_work = 0;
   std::size_t runs = 0, as_good = 0, repaired_as_good = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {

@@ -22,7 +22,7 @@ namespace lowtide {
 namespace {
 
 TEST_CASE(
-    "mirror: every order is topological, another than the graph's, and has the forward first") {
+    "mirror: every order is topological, differs from the given one, and has the forward first") {
   std::size_t found = 0;
   for (const std::string_view kind : {"unet", "resnet", "transformer", "chain"})
     for (const std::uint64_t seed : {1u, 2u, 3u}) {
@@ -47,7 +47,7 @@ TEST_CASE(
   CHECK(found >= 12);
 }
 
-TEST_CASE("mirror: there is nothing to mirror without a backward, and limits end it") {
+TEST_CASE("mirror: no order without a backward or without work") {
   Limits unlimited, none(LimitSettings{.work = 1});
   CHECK(solve::local::mirror::mirrored_orders(generate("layered", 100, 1), unlimited).empty());
   CHECK(solve::local::mirror::mirrored_orders(generate("unet", 100, 1), none).empty());
@@ -113,7 +113,7 @@ Graph nested(std::size_t depth) {
   return builder.build();
 }
 
-TEST_CASE("mirror: with nested skip connections less is lost than in the order as recorded") {
+TEST_CASE("mirror: nested skip connections have less overhead than in the given order") {
   const auto drop = solve::local::drop::make_drop(), mirror = solve::local::mirror::make_mirror();
   for (const std::size_t depth : {4u, 5u, 6u}) {
     CAPTURE(depth);

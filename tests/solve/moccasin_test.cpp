@@ -111,7 +111,7 @@ TEST_CASE("moccasin: free events find the best plan of at most C_v computations 
   CHECK((kSanitized || apart > 0));
 }
 
-TEST_CASE("moccasin: both ways to write (5) and both lengths agree where they must") {
+TEST_CASE("moccasin: both encodings of (5) and both sets of lengths agree") {
   NEED_CPSAT()
   const auto solver = solve::exact::moccasin::make_moccasin();
   int told = 0;
@@ -170,7 +170,8 @@ TEST_CASE("moccasin: the paper's example recomputes its first node") {
   CHECK(outcome.status == Status::feasible);
 }
 
-TEST_CASE("moccasin: one interval an op is no recomputation, and a start raises C_v") {
+TEST_CASE(
+    "moccasin: one interval for each op means no recomputation, and a start plan raises C_v") {
   NEED_CPSAT()
   const auto solver = solve::exact::moccasin::make_moccasin();
   for (int i = 0; i < 30; ++i) {
@@ -192,7 +193,7 @@ TEST_CASE("moccasin: one interval an op is no recomputation, and a start raises 
   }
 }
 
-TEST_CASE("moccasin: with a start it is never above what others find") {
+TEST_CASE("moccasin: with the option start=auto never worse than the search") {
   NEED_CPSAT()
   const solve::SolverTable table = driver::all_solvers();
   Random random(3);
@@ -213,7 +214,7 @@ TEST_CASE("moccasin: with a start it is never above what others find") {
   }
 }
 
-TEST_CASE("moccasin: an engine that lies is reported and survived") {
+TEST_CASE("moccasin: wrong results of the engine are reported") {
   Random random(5);
   const Graph graph = random_graph(random, RandomGraphSettings::plain(12));
   const Problem problem{
@@ -221,7 +222,7 @@ TEST_CASE("moccasin: an engine that lies is reported and survived") {
   const std::pair<const char*, const char*> kinds[] = {{"crash", "crashed"},
                                                        {"size", "values for"},
                                                        {"nonsense", "nonsense"},
-                                                       {"zeros", "a solution that is none"},
+                                                       {"zeros", "an invalid solution"},
                                                        {"bound", "without a solution"}};
   for (const auto& [how, said] : kinds) {
     CAPTURE(how);
@@ -237,7 +238,7 @@ TEST_CASE("moccasin: an engine that lies is reported and survived") {
 }
 
 // What the model holds, the engine need not have found itself.
-TEST_CASE("moccasin: a start that the model holds finds out lies") {
+TEST_CASE("moccasin: a start plan in the model refutes a wrong bound") {
   for (const char* how : {"bound_first", "infeasible"}) {
     CAPTURE(how);
     const FakeEngine fake("LOWTIDE_CPSAT", how);
@@ -253,7 +254,7 @@ TEST_CASE("moccasin: a start that the model holds finds out lies") {
   }
 }
 
-TEST_CASE("moccasin: a model is named by what it leaves out") {
+TEST_CASE("moccasin: the name of a model lists its omissions") {
   NEED_CPSAT()
   for (int i = 0; i < 30; ++i) {
     Random random(static_cast<std::uint64_t>(i));
@@ -282,7 +283,7 @@ TEST_CASE("moccasin: a model is named by what it leaves out") {
   FAIL("no graph had models to be named");
 }
 
-TEST_CASE("moccasin: events of stages are ordered, and ranges hold what the graph allows") {
+TEST_CASE("moccasin: events of stages are ordered, and ranges contain all legal starts") {
   Random random(2);
   const Graph graph = random_graph(random, RandomGraphSettings::plain(9));
   const std::vector<OpId> order(graph.order().begin(), graph.order().end());

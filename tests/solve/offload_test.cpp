@@ -26,7 +26,7 @@ Graph chain() {
       .graph();
 }
 
-TEST_CASE("offload: swaps without a wait where the link allows it") {
+TEST_CASE("offload: swaps without a stall if the link allows it") {
   const auto solver = solve::offload::make_offload();
   const Graph graph = chain();
   CHECK_FALSE(solver->supports({.graph = graph, .budget = Bytes(0)}).yes);
@@ -47,7 +47,7 @@ TEST_CASE("offload: swaps without a wait where the link allows it") {
   CHECK(run_solver(*solver, problem).plan);
 }
 
-TEST_CASE("offload: refuses a link that takes longer than can be counted, in a sentence") {
+TEST_CASE("offload: refuses transfer times beyond the exact range") {
   const auto solver = solve::offload::make_offload();
   const Graph graph = chain();
   Machine slow = machine_by_hand();
@@ -60,7 +60,7 @@ TEST_CASE("offload: refuses a link that takes longer than can be counted, in a s
   CHECK(run_solver(*solver, problem).plan);
 }
 
-TEST_CASE("offload: what fits goes nowhere") {
+TEST_CASE("offload: a graph within the budget is not changed") {
   const Graph graph = chain();
   const Outcome outcome =
       run_solver(*solve::offload::make_offload(),
@@ -69,7 +69,7 @@ TEST_CASE("offload: what fits goes nowhere") {
   CHECK_FALSE(transfers(*outcome.plan));
 }
 
-TEST_CASE("offload: what the caller holds stays, what may be released needs no way back") {
+TEST_CASE("offload: held inputs stay, releasable inputs are not fetched back") {
   // Both inputs are read at the start alone; one must be there at the end.
   const auto graph = [](bool stays) {
     Sketch sketch({20, 20, 1, 20, 1});
@@ -86,7 +86,7 @@ TEST_CASE("offload: what the caller holds stays, what may be released needs no w
   CHECK_FALSE(transfers(*run_solver(*solver, held_problem).plan));
 }
 
-TEST_CASE("offload: tensors at home on the host come when they are needed") {
+TEST_CASE("offload: tensors at home on the host are fetched when needed") {
   const Graph graph =
       Sketch({8, 8, 4, 4}).on_host({0, 1}).op({0}, {2}, 30).op({1, 2}, {3}, 30).keep({3}).graph();
   Problem problem{.graph = graph, .budget = Bytes(24), .machine = machine_by_hand()};
@@ -100,7 +100,7 @@ TEST_CASE("offload: tensors at home on the host come when they are needed") {
   CHECK(tight.cost.duration == Ticks(5 + 30 + 5 + 30));
 }
 
-TEST_CASE("offload: begins from what its starts compute") {
+TEST_CASE("offload: starts from the computations of its start plans") {
   const Graph graph = chain();
   Problem problem{.graph = graph, .budget = Bytes(18), .machine = machine_by_hand()};
   problem.machine->device_to_host.latency = Ticks(1000);

@@ -36,7 +36,7 @@ Graph named_graph() {
   return builder.build();
 }
 
-TEST_CASE("options: the last value holds, and one out of its range is none") {
+TEST_CASE("options: the last value counts, and one out of range is refused") {
   solve::Options options(kSpecs);
   CHECK(options.number("share") == 0.5);
   options.set("share", "0.25");
@@ -47,7 +47,7 @@ TEST_CASE("options: the last value holds, and one out of its range is none") {
   CHECK_THROWS_AS(options.set("chare", "1"), InputError);
 }
 
-TEST_CASE("options: a number of some ops apart goes by name, pattern or index") {
+TEST_CASE("options: numbers for single ops by name, pattern or index") {
   const Graph graph = named_graph();
   const auto counts = [&](std::initializer_list<const char*> values) {
     solve::Options options(kSpecs);
@@ -71,7 +71,7 @@ TEST_CASE("options: a number of some ops apart goes by name, pattern or index") 
     CHECK_THROWS_AS(counts({wrong}), InputError);
 }
 
-TEST_CASE("options: of several names each stands there once, and what is none is called that") {
+TEST_CASE("options: a list has each name once, and unknown names are refused") {
   const solve::OptionSpec specs[] = {{.name = "parts",
                                       .usage = "",
                                       .default_choice = "a",

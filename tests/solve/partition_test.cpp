@@ -76,7 +76,7 @@ Graph random_case(Random& random, std::size_t ops, bool plain) {
 
 }  // namespace
 
-TEST_CASE("partitioners: complete, convex and the same again on any graph") {
+TEST_CASE("partitioners: complete, convex and deterministic on any graph") {
   Random random(5);
   std::vector<Graph> graphs;
   for (int i = 0; i < 30; ++i)
@@ -109,7 +109,7 @@ TEST_CASE("partitioners: layers stay together") {
     }
 }
 
-TEST_CASE("partitioners: what the options refuse") {
+TEST_CASE("partitioners: refused options") {
   const PartitionerTable table = make_partitioners();
   for (const auto& partitioner : table.all()) {
     for (const OptionSpec& spec : partitioner->options()) {
@@ -122,7 +122,7 @@ TEST_CASE("partitioners: what the options refuse") {
   }
 }
 
-TEST_CASE("partitioners: a stop is heeded") {
+TEST_CASE("partitioners: a stop is obeyed") {
   const Graph graph = generate("transformer", 3000, 1);
   const PartitionerTable table = make_partitioners();
   for (const auto& partitioner : table.all())
@@ -180,7 +180,7 @@ Graph with_hubs(Random& random, std::size_t ops) {
 
 }  // namespace
 
-TEST_CASE("h_partition: the blocks of the direct version") {
+TEST_CASE("h_partition: equal to a direct implementation") {
   Random random(7);
   std::size_t by_flow = 0, by_all = 0;
   const auto agree = [&](const Graph& graph, std::size_t top, std::size_t block,
@@ -237,7 +237,7 @@ Bytes direct_border(const LayerDag& dag, const std::vector<Node>& owner,
 
 }  // namespace
 
-TEST_CASE("h_partition: borders of any nodes, large or not, while they become fewer") {
+TEST_CASE("h_partition: borders of all sets of nodes while nodes are merged") {
   Random random(9);
   for (int i = 0; i < 60; ++i) {
     const Graph graph = random_case(random, 30, i % 2 == 0);
@@ -357,7 +357,7 @@ TEST_CASE("origin: modules inside modules, called again or not") {
   CHECK(names({{"levels", "1"}}) == Names{":0-11", "a:0-3", "a:6-7", "c:8-11"});
 }
 
-TEST_CASE("multilevel: no block has more children than it may") {
+TEST_CASE("multilevel: the limit on children is kept") {
   for (const std::string_view kind : {"transformer", "unet", "layered"}) {
     CAPTURE(std::string(kind));
     const Graph graph = generate(kind, 1500, 2);
@@ -371,7 +371,7 @@ TEST_CASE("multilevel: no block has more children than it may") {
   }
 }
 
-TEST_CASE("bisect: one way, about the share, and the least there is on small graphs") {
+TEST_CASE("bisect: links one way, about the share, and optimal on small graphs") {
   Random random(11);
   std::int64_t cut_sum = 0, best_sum = 0;
   for (int i = 0; i < 60; ++i) {

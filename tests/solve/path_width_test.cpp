@@ -168,7 +168,7 @@ TEST_CASE(
 }
 
 // The example of docs/why/tree-width.md: a, b, c, d, g are 0 to 4.
-TEST_CASE("path width: a spine that has run past the next node is extended to the left") {
+TEST_CASE("path width: a spine beyond the next node is extended to the left") {
   Csr<OpId> makers;
   for (const std::vector<std::size_t>& row :
        std::vector<std::vector<std::size_t>>{{}, {}, {0}, {2}, {1, 3}}) {
@@ -318,7 +318,7 @@ TEST_CASE("pwremat: little memory on chains, in both orders") {
   }
 }
 
-TEST_CASE("pwremat: what is too long to be filtered at once is a plan where nothing else fits") {
+TEST_CASE("pwremat: a schedule too long for the filter is still a plan") {
   const Graph graph = training_chain({.layers = 16'000});
   const Problem problem{.graph = graph, .budget = Bytes(60), .order = Order::free};
   solve::ContextSettings settings;

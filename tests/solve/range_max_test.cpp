@@ -10,7 +10,7 @@
 namespace lowtide {
 namespace {
 
-TEST_CASE("range_max: adds to ranges and knows the largest") {
+TEST_CASE("range_max: adds to ranges and returns the maximum") {
   Random random(1);
   for (std::size_t count = 1; count <= 70; ++count) {
     CAPTURE(count);

@@ -46,7 +46,7 @@ TEST_CASE("search kernels: add changes the range and nothing else") {
       });
 }
 
-TEST_CASE("search kernels: max") {
+TEST_CASE("search kernels: the maximum") {
   for_each_range(
       [](Random&, const std::vector<double>& values, std::size_t from, std::size_t count, double) {
         if (count == 0) return;

@@ -36,8 +36,7 @@ TEST_CASE("search lanes: a free waits for the copy out, an op for the copy in") 
   CHECK(run.lanes.block_at(26) == 2);
 }
 
-TEST_CASE(
-    "search lanes: a fetch that is issued earlier is hidden, and the run lasts until all ends") {
+TEST_CASE("search lanes: an earlier fetch is hidden, and the duration is that of the last lane") {
   Run run;
   run.lanes.evaluate();
   run.lanes.mark(1);
@@ -59,7 +58,7 @@ TEST_CASE("search lanes: a barrier waits for copies, and copies behind it for th
   CHECK(run.lanes.in().front().begin == 35);
 }
 
-TEST_CASE("search lanes: what is priced again is the same as from the front") {
+TEST_CASE("search lanes: incremental pricing equals pricing from the start") {
   Run run, again;
   const double whole = run.lanes.evaluate();
   again.lanes.evaluate();

@@ -145,7 +145,7 @@ TEST_CASE("search moves: push a computation, and what is in its way") {
 }
 
 // The tensors 0 to 2 are a chain, 3 to 6 stand alone; all are read at the end.
-TEST_CASE("search moves: a push passes what a shift cannot, and takes the chain along") {
+TEST_CASE("search moves: a push moves blocking ops along, which a shift cannot") {
   const Graph graph = Sketch({1, 1, 1, 1, 1, 1, 1, 1})
                           .op({}, {0})
                           .op({0}, {1})
@@ -216,7 +216,7 @@ TEST_CASE("search moves: holds of one tensor keep their order among themselves")
 
 // Neither tensor 0 nor tensor 1 may be there while op 3 runs. The link has time for the copy of one
 // of them until then; what is swapped is the larger one, which is cheap to make again.
-TEST_CASE("search moves: where the link is full only a hand-over leads on") {
+TEST_CASE("search moves: on a full link only a hand-over improves the plan") {
   const Graph graph = Sketch({200, 100, 1, 300, 1, 1, 1, 1})
                           .op({}, {0}, 10)
                           .op({}, {1}, 40)
@@ -281,7 +281,7 @@ TEST_CASE("search moves: an overload is a step above the budget") {
   }
 }
 
-TEST_CASE("search moves: at its even price a repeated computation may as well be held") {
+TEST_CASE("search moves: at the break-even price holding costs as much as recomputation") {
   int seen = 0;
   for (int i = 0; i < samples(800); ++i) {
     CAPTURE(i);

@@ -87,7 +87,7 @@ TEST_CASE("search state: random changes, committed or undone") {
   }
 }
 
-TEST_CASE("search state: slots run out and are spread anew") {
+TEST_CASE("search state: slots run out and are redistributed") {
   Random random(3);
   Fixture fixture(random);
   State& state = fixture.state;

@@ -52,7 +52,7 @@ TEST_CASE("search: never worse than its start") {
 }
 
 // At the graph's price it gives up what the start computes again, and has no time to come back.
-TEST_CASE("search: a short run improves a plan within the budget rather than begin anew") {
+TEST_CASE("search: a short run improves its start plan") {
   const Graph graph = generate("resnet", 120, 3);
   const auto search = solve::local::search::make_search();
   const Bytes budget = resolve_budget(parse_budget("act:50%"), graph);
@@ -72,7 +72,7 @@ TEST_CASE("search: a short run improves a plan within the budget rather than beg
   }
 }
 
-TEST_CASE("search: a start that transfers is an answer, wherever its copies stand") {
+TEST_CASE("search: a start plan with transfers is a plan, wherever its copies are") {
   const auto search = solve::local::search::make_search();
   int begun = 0, answered = 0;
   for (int i = 0; i < samples(400); ++i) {
@@ -96,7 +96,7 @@ TEST_CASE("search: a start that transfers is an answer, wherever its copies stan
 
 // f -> 0; a chain of four behind it; the last op reads tensor 0 again. Only one of the two ways to
 // be without tensor 0 meanwhile is open where the other is switched off.
-TEST_CASE("search: with a link a tensor that waits leaves, or is made again, or neither may be") {
+TEST_CASE("search: with a link a tensor is swapped, recomputed or held, by the options") {
   const Graph graph = Sketch({8, 4, 4, 4, 4, 1})
                           .op({}, {0}, 100)
                           .op({0}, {1}, 100)
@@ -129,7 +129,7 @@ TEST_CASE("search: with a link a tensor that waits leaves, or is made again, or 
   CHECK_FALSE(solve("recompute=off").plan);
 }
 
-TEST_CASE("search: what is at home on the host is fetched") {
+TEST_CASE("search: tensors at home on the host are fetched") {
   const Graph graph = Sketch({4, 4, 1, 1})
                           .op({0}, {2})
                           .mutates({0})
@@ -193,7 +193,7 @@ TEST_CASE("search: nearly always finds the optimum of small graphs") {
   CHECK(reached >= 0.98 * feasible);
 }
 
-TEST_CASE("search: a start in an order that is not the given one is left alone") {
+TEST_CASE("search: a start plan in another than the given order is ignored") {
   const Graph graph = Sketch({4, 4, 1}).op({}, {0}).op({}, {1}).op({0, 1}, {2}).keep({2}).graph();
   const std::vector<OpId> other = {OpId(1), OpId(0), OpId(2)};
   solve::ContextSettings settings;
@@ -204,7 +204,7 @@ TEST_CASE("search: a start in an order that is not the given one is left alone")
         "0 1 2");
 }
 
-TEST_CASE("search: refuses what a double cannot count, in a sentence") {
+TEST_CASE("search: refuses sums beyond the exact range of doubles") {
   const auto search = solve::local::search::make_search();
   const std::int64_t most = std::int64_t{1} << 50;
   const auto supports = [&](const Graph& graph) {
@@ -221,7 +221,7 @@ TEST_CASE("search: refuses what a double cannot count, in a sentence") {
   CHECK(supports(Sketch({INT64_MAX / 4, 1}).op({0}, {1}).resident(INT64_MAX / 4).graph()).yes);
 }
 
-TEST_CASE("search: counts exactly up to the largest numbers that it takes") {
+TEST_CASE("search: is exact up to the largest accepted sums") {
   const std::int64_t most = (std::int64_t{1} << 48) - 1;
   const Graph graph = Sketch({most, most, most, 1})
                           .op({}, {0}, most)

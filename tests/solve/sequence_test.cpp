@@ -19,7 +19,7 @@ std::vector<OpId> ops(std::initializer_list<std::size_t> indices) {
   return list;
 }
 
-TEST_CASE("sequence: computations that nothing reads go, and those that only they read") {
+TEST_CASE("sequence: unread computations are removed transitively") {
   const Graph graph =
       Sketch({1, 1, 1, 1}).op({}, {0}).op({0}, {1}).op({}, {2}).op({1, 2}, {3}).keep({3}).graph();
   Problem problem{.graph = graph, .budget = Bytes(9)};
@@ -31,14 +31,16 @@ TEST_CASE("sequence: computations that nothing reads go, and those that only the
   CHECK(solve::without_unread(problem, ops({0, 1, 0, 2, 3})) == ops({0, 1, 2, 3}));
 }
 
-TEST_CASE("sequence: an op that others must come after stays where it is") {
+TEST_CASE("sequence: an op with `after` dependents stays in place") {
   const Graph graph =
       Sketch({1, 1, 1}).op({}, {0}).op({}, {1}).after({0}).op({0, 1}, {2}).keep({2}).graph();
   const Problem problem{.graph = graph, .budget = Bytes(9)};
   CHECK(solve::without_unread(problem, ops({0, 1, 0, 2})) == ops({0, 1, 0, 2}));
 }
 
-TEST_CASE("sequence: deadlines are the first change of what an op reads, or made and must leave") {
+TEST_CASE(
+    "sequence: the deadline of a recomputation is the first mutation of its inputs or kept "
+    "outputs") {
   // Op 2 changes tensor 0 (an input) and tensor 1 (kept).
   const Graph graph = Sketch({1, 1, 1, 1})
                           .op({0}, {1})
@@ -50,7 +52,7 @@ TEST_CASE("sequence: deadlines are the first change of what an op reads, or made
   CHECK(solve::rerun_deadlines(graph, graph.order()) == std::vector<std::size_t>{2, 2, 2});
 }
 
-TEST_CASE("sequence: without what is unread, random plans stay legal and need no more") {
+TEST_CASE("sequence: removing unread computations keeps random plans legal") {
   for (int i = 0; i < 300 * test_scale(); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
@@ -81,7 +83,7 @@ TEST_CASE("sequence: without what is unread, random plans stay legal and need no
   }
 }
 
-TEST_CASE("sequence: without what is unread, random plans that transfer need no more") {
+TEST_CASE("sequence: removing unread computations keeps random plans with transfers legal") {
   for (int i = 0; i < 1000 * test_scale(); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
@@ -106,7 +108,7 @@ TEST_CASE("sequence: without what is unread, random plans that transfer need no 
   }
 }
 
-TEST_CASE("sequence: one that lasts longer than can be counted is no plan") {
+TEST_CASE("sequence: a duration beyond 63 bits is no plan") {
   const Graph graph =
       Sketch({1, 1}).op({}, {0}, INT64_MAX / 2).op({0}, {1}, INT64_MAX / 3).keep({1}).graph();
   const Problem problem{.graph = graph, .budget = Bytes(9)};

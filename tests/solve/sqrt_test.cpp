@@ -39,7 +39,7 @@ TEST_CASE("sqrt: 2 sqrt(n) memory and one more forward on chains") {
   }
 }
 
-TEST_CASE("sqrt: segments are computed again one by one, the last not at all") {
+TEST_CASE("sqrt: segments are recomputed one by one, the last not at all") {
   // Eight layers, the barrier is op 8. Own peak: the input, eight layers and the tangent.
   const Graph graph = training_chain({.layers = 8});
   CHECK(own_peak(graph) == Bytes(10));
@@ -60,7 +60,7 @@ TEST_CASE("sqrt: a tensor beside the chain leaves no single cuts, yet narrow one
   CHECK(narrow.cost.duration <= graph.total_time() + Ticks(101));
 }
 
-TEST_CASE("sqrt: what may not run again is kept, and what depends on it is made from it") {
+TEST_CASE("sqrt: tensors that are not recomputable are kept and reused") {
   // Forward: 1, 2 (once), 3, 4, 5; backward reads 1, 2 and 3 late.
   const Graph graph = Sketch({0, 4, 4, 4, 4, 1, 1, 1, 1, 1})
                           .op({0}, {1})
@@ -91,7 +91,7 @@ TEST_CASE("sqrt: loses where the forward reads its own first half again") {
   CHECK(run_solver(*solve::greedy::make_greedy(), problem).plan);
 }
 
-TEST_CASE("sqrt: a graph without a backward comes back as it is") {
+TEST_CASE("sqrt: a graph without a backward is unchanged") {
   const Graph graph = Sketch({1, 1, 1}).op({0}, {1}).op({1}, {2}).keep({2}).graph();
   CHECK(computes(solve(graph, 3)) == "0 1");
 }

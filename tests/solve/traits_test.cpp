@@ -8,7 +8,7 @@
 namespace lowtide::solve {
 namespace {
 
-TEST_CASE("traits: a set and its words") {
+TEST_CASE("traits: a set and its text") {
   Traits traits{Trait::external, Trait::proving};
   CHECK(traits.words() == std::vector<std::string_view>{"proving", "external"});
   CHECK(traits.has(Trait::proving));

@@ -183,7 +183,7 @@ std::vector<double> some_weights(Random& random, std::size_t count) {
   return weights;
 }
 
-TEST_CASE("tree width: parts hold each node once, and neighbours above one another") {
+TEST_CASE("tree width: a division has each node once, and neighbours on one path") {
   for (int i = 0; i < samples(200); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
@@ -220,8 +220,7 @@ TEST_CASE("tree width: parts hold each node once, and neighbours above one anoth
   }
 }
 
-TEST_CASE(
-    "tree width: schedules are as long as foretold, complete, and compute nothing too early") {
+TEST_CASE("tree width: schedules have the predicted length, are complete and legal") {
   for (int i = 0; i < samples(300); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
@@ -265,7 +264,7 @@ TEST_CASE("tree width: logarithmic memory on chains, whatever their length") {
 }
 
 // The schedules that fit have 150,000 computations and more: too many to be looked at with others.
-TEST_CASE("twremat: what is too long to be filtered at once is a plan where nothing else fits") {
+TEST_CASE("twremat: a schedule too long for the filter is still a plan") {
   const Graph graph = training_chain({.layers = 20'000});
   const Problem problem{.graph = graph, .budget = Bytes(60), .order = Order::given};
   solve::ContextSettings settings;
@@ -280,7 +279,7 @@ TEST_CASE("twremat: what is too long to be filtered at once is a plan where noth
   CHECK(raw.cost.duration > Ticks(120'000));  // more ops than are filtered at once
 }
 
-TEST_CASE("twremat: after the narrowest decomposition come others, that do better") {
+TEST_CASE("twremat: other decompositions improve on the narrowest") {
   for (std::uint64_t seed = 0; seed < (kSanitized ? 1 : 3); ++seed) {
     CAPTURE(seed);
     const Graph graph = generate("unet", 100, seed);
@@ -297,8 +296,7 @@ TEST_CASE("twremat: after the narrowest decomposition come others, that do bette
   }
 }
 
-TEST_CASE(
-    "twremat, pwremat: without a plan they say what the schedule with the smallest peak needs") {
+TEST_CASE("twremat, pwremat: without a plan the note has the smallest peak of a schedule") {
   const Graph graph = generate_layered(60, 0);
   const Problem problem{.graph = graph,
                         .budget = solve::peak_floor({.graph = graph, .budget = {}})};
@@ -314,7 +312,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("tree width: sequences made legal are legal, and taking out and putting back is exact") {
+TEST_CASE("tree width: legalized sequences are legal, and edits are undone exactly") {
   for (int i = 0; i < samples(400); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));

@@ -26,7 +26,12 @@
 namespace lowtide {
 namespace {
 
-using namespace rewrite;
+using rewrite::hoisted;
+using rewrite::Proposed;
+using rewrite::split_of;
+using rewrite::substitutions;
+using rewrite::survey;
+using rewrite::Survey;
 
 using List = std::vector<Transform>;
 
@@ -70,8 +75,8 @@ std::string told_by(const std::function<TransformedGraph()>& make) {
 // A network of products, sums of them, what works element by element, and updates in place.
 Graph products(Random& random) {
   Network net;
-  std::vector<Network::Index> all;
-  for (int i = 0; i < 3; ++i) all.push_back(net.tensor({8, 8}, "f32", Role::input));
+  std::vector<Network::Index> all(3);
+  for (Network::Index& input : all) input = net.tensor({8, 8}, "f32", Role::input);
   const auto any = [&] { return all[random.below(all.size())]; };
   for (int i = 0; i < 20; ++i) {
     const auto a = any(), b = any();
@@ -118,7 +123,7 @@ Transform any_transform(const Graph& graph, const Applied& now, Random& random) 
   return one;
 }
 
-TEST_CASE("apply: lists mean the same however they are made, and what is wrong is said the same") {
+TEST_CASE("apply: results and errors do not depend on how a list is applied") {
   int refused = 0, held = 0;
   for (int sample = 0; sample < samples(40); ++sample) {
     CAPTURE(sample);
@@ -150,7 +155,7 @@ TEST_CASE("apply: lists mean the same however they are made, and what is wrong i
   CHECK(held > (kSanitized ? 10 : 100));
 }
 
-TEST_CASE("apply: what is updated behind all readers keeps no substitutions apart") {
+TEST_CASE("apply: tensors updated after all readers do not separate substitutions") {
   Network net;
   const auto x = net.tensor({96, 64}, "f32", Role::input);
   std::vector<Network::Index> weights;
@@ -191,15 +196,14 @@ TEST_CASE("transform cache: a cached graph is returned again, until too many ops
   TransformCache cache(graph);
   const auto none = cache.apply({});
   CHECK(cache.apply({}) == none);
-  const Problem problem{.graph = graph, .budget = Bytes::max()};
-  CHECK(apply_cached(problem, {}) != apply_cached(problem, {}));
-  Problem cached = problem;
+  const Question question{{.graph = graph, .budget = Bytes::max()}};
+  CHECK(apply_cached(question, {}) != apply_cached(question, {}));
+  Question cached = question;
   cached.transform_cache = std::make_shared<TransformCache>(graph);
   CHECK(apply_cached(cached, {}) == apply_cached(cached, {}));
   // Of another graph it knows nothing.
   const Graph other = step_of({});
-  CHECK(apply_cached(with_graph(cached, other), {})->now.graph.op_count() == other.op_count());
-  Problem wrong{.graph = other, .budget = Bytes::max()};
+  Question wrong{{.graph = other, .budget = Bytes::max()}};
   wrong.transform_cache = cached.transform_cache;
   CHECK(apply_cached(wrong, {})->now.graph.op_count() == other.op_count());
   // Of more ops than it keeps the last ones stay.

@@ -11,7 +11,7 @@
 namespace lowtide {
 namespace {
 
-TEST_CASE("crops: what is shorter is cut where the longer is") {
+TEST_CASE("crops: a cropped tensor is split where the longer tensor is") {
   const Graph graph = step_of({.batch = 9, .widths = {5, 7}, .in_place = false, .shifted = true});
   std::vector<Transform> transforms{hoist_of(graph)};
   const TransformedGraph now = apply_transforms(graph, transforms);

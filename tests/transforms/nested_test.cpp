@@ -81,7 +81,7 @@ TEST_CASE("nested splits: a mean in parts of parts has one weight, its share of 
   CHECK(weights(twice.graph) == std::vector<Literal>{share(5, 18), share(5, 18), share(4, 9)});
 }
 
-TEST_CASE("nested splits: weights that no split has written, or that are too small, are refused") {
+TEST_CASE("nested splits: invalid or too small weights are refused") {
   const std::int64_t large = std::int64_t{1} << 62;
   for (const Literal& weight : {Literal{std::string("total")}, Literal{Literal::List{{1}}},
                                 share(3, 2), share(0, 2), share(1, large)}) {
@@ -95,7 +95,7 @@ TEST_CASE("nested splits: weights that no split has written, or that are too sma
     CHECK_THROWS_WITH_AS(
         apply_transforms(graph,
                          std::vector<Transform>{split_of(OpId(0), TensorId(0), 0, TensorId(1))}),
-        doctest::Contains(small ? "is below 1 in 2^63" : "is not a share of slices"),
+        doctest::Contains(small ? "is below 1 in 2^63" : "is not a fraction of slices"),
         TransformRefused);
   }
 }

@@ -52,7 +52,7 @@ Substitute merged() {
           {{OpId(4), Ticks(7), Bytes(0)}, {OpId(5), Ticks(20), Bytes(9)}}};
 }
 
-TEST_CASE("substitutions: products of one matrix become one, and readers see columns of it") {
+TEST_CASE("substitutions: products of one matrix are merged, and readers read its columns") {
   const Graph graph = two_products().graph();
   const TransformedGraph found = made(graph, merged());
   // New indices follow those of the file; those of what is gone stay unused.
@@ -79,7 +79,7 @@ TEST_CASE("substitutions: products of one matrix become one, and readers see col
   CHECK(found.graph.order()[1] == product);
 }
 
-TEST_CASE("substitutions: a merged product is split again into what is read apart") {
+TEST_CASE("substitutions: a merged product is split into the columns that are read separately") {
   const Graph graph = two_products().graph();
   const Substitute apart{"split_product",
                          {OpId(5)},
@@ -94,7 +94,7 @@ TEST_CASE("substitutions: a merged product is split again into what is read apar
   CHECK(found.graph.op(found.ops[3]).operands[0].laid_out_as(graph.op(OpId(3)).operands[0]));
 }
 
-TEST_CASE("substitutions: what is added to a product is where it begins, in place") {
+TEST_CASE("substitutions: an addend is fused into the product, in place") {
   Network net;
   const auto a = net.tensor({6, 4}, "f32", Role::input), b = net.tensor({4, 5}),
              c = net.tensor({6, 5}), d = net.tensor({6, 5}), p = net.tensor({6, 5}),
@@ -115,7 +115,7 @@ TEST_CASE("substitutions: what is added to a product is where it begins, in plac
           "op 1 \"mm_1\" is of kind \"aten.mm\"");
 }
 
-TEST_CASE("substitutions: refused, in words that name the op") {
+TEST_CASE("substitutions: refusals name the op") {
   const Graph graph = two_products().graph();
   Substitute asked = merged();
   asked.exact = true;
@@ -150,12 +150,12 @@ TEST_CASE("substitutions: refused, in words that name the op") {
           "op 4 \"neg_4\" reads tensor 4");
   net = two_products();
   net.after(0);
-  refused(net.graph(), merged(), "op 0 \"mm_0\" is waited for by op 3 \"relu_3\"");
+  refused(net.graph(), merged(), "op 0 \"mm_0\" must come before op 3 \"relu_3\"");
   refused(graph, {"split_product", {OpId(0)}, false, {}},
           "op 0 \"mm_0\" has no two ranges of columns that are read separately");
 }
 
-TEST_CASE("substitutions: products of which one waits for another are not merged") {
+TEST_CASE("substitutions: products that depend on one another are not merged") {
   Network net;
   const auto x = net.tensor({4, 4}, "f32", Role::input), a = net.tensor({4, 4}),
              q = net.tensor({4, 4}), b = net.tensor({4, 4}), k = net.tensor({4, 4}),
@@ -184,7 +184,7 @@ TEST_CASE("substitutions: rules have names and anchors of their own") {
   CHECK(find_substitution_rule("fuse") == nullptr);
 }
 
-TEST_CASE("substitutions: those that follow one another are one to people") {
+TEST_CASE("substitutions: consecutive ones are described as one group") {
   const Substitute merge{"merge_products", {OpId(0)}, false, {}},
       side{"other_side", {OpId(1)}, true, {}};
   const std::vector<Transform> transforms = {merge, side, merge, Hoist{TensorId(0), true, {}},

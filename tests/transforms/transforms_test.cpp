@@ -63,7 +63,7 @@ std::vector<std::size_t> indices(std::span<const TensorId> ids) {
   return found;
 }
 
-TEST_CASE("transforms: a split runs every op on slices and joins what is kept") {
+TEST_CASE("transforms: a split runs every op on slices and joins the outputs") {
   const TransformedGraph found = made(two_relus(), split_of_both(2));
   const Graph& graph = found.graph;
   // New indices follow in the given order; those of both ops and of the tensor between are gone.
@@ -120,7 +120,7 @@ TEST_CASE("transforms: the last part may be shorter, and have prices of its own"
   CHECK(graph.op(OpId(2)).operands.front().offset == 12);
 }
 
-TEST_CASE("transforms: a split of a whole step is what one writes down") {
+TEST_CASE("transforms: a split of a whole step equals the graph written by hand") {
   Random random(20261123);
   for (int round = 0; round < 60; ++round) {
     Classifier classifier = Classifier::random(random);
@@ -166,7 +166,7 @@ TEST_CASE("transforms: a split of a whole step is what one writes down") {
   }
 }
 
-TEST_CASE("transforms: half-precision sums are kept in single precision and rounded once") {
+TEST_CASE("transforms: half-precision sums are accumulated in single precision and rounded once") {
   for (const std::int64_t parts : {2, 3, 4}) {
     const Graph graph = step_of({.batch = 12, .widths = {4, 8}, .dtype = "bf16"});
     std::vector<Transform> transforms{hoist_of(graph)};
@@ -181,7 +181,7 @@ TEST_CASE("transforms: half-precision sums are kept in single precision and roun
   }
 }
 
-TEST_CASE("transforms: edges of `after` hold within parts, into the first and out of all") {
+TEST_CASE("transforms: `after` holds within parts, into the first part and out of all parts") {
   Network net;
   const auto x = net.tensor({4, 2}), a = net.tensor({4, 2}), b = net.tensor({4, 2}),
              c = net.tensor({2}), d = net.tensor({2}), e = net.tensor({2});
@@ -236,7 +236,7 @@ TEST_CASE("transforms: components of a region have an axis each") {
   CHECK(found.op(OpId(2)).operands.front().shape == std::vector<std::int64_t>{3, 4});
 }
 
-TEST_CASE("transforms: a hoist lets the backward run before the barrier, which stands last") {
+TEST_CASE("transforms: a hoist moves the barrier to the end of the order") {
   const Graph graph = step_of({.batch = 4, .widths = {3, 5}});
   Hoist hoist = hoist_of(graph);
   REQUIRE(hoist.joins.size() == 1);
@@ -320,7 +320,7 @@ TEST_CASE("transforms: splits that are refused name the op, the dimension and th
           "tensor 0");
 }
 
-TEST_CASE("transforms: what is drawn whole does not bend a region, in whatever order it is drawn") {
+TEST_CASE("transforms: draws before the parts do not affect convexity, in any order") {
   // Two dropouts, each of whose draws comes after the generator's state is taken, which comes after
   // the draw before.
   Network net;
@@ -390,7 +390,7 @@ TEST_CASE("transforms: a region must be convex, and every op of it carry the axi
   refused(graph, split, "op 3 \"_softmax_3\"");
 }
 
-TEST_CASE("transforms: what mutates, a barrier and a claim of equal bits over a sum are refused") {
+TEST_CASE("transforms: mutating ops, barriers and `exact` over sums are refused") {
   Network net;
   const auto x = net.tensor({4, 2}), w = net.tensor({4, 2}), g = net.tensor({2, 2});
   net.op("aten.mm", {net.transposed("self", x), net.whole("mat2", w)}, {g});
@@ -423,7 +423,7 @@ TEST_CASE("transforms: what mutates, a barrier and a claim of equal bits over a 
   refused(mutating, split, "op 0 mutates tensor 0, which is not allowed in a part");
   split.ops = {OpId(1)};
   split.prices = {{{OpId(1), Ticks(1), Bytes(0)}}};
-  refused(mutating, split, "op 1 makes nothing: its effect cannot be had in parts");
+  refused(mutating, split, "op 1 has no output, so it cannot run in parts");
   const Graph step = step_of({.batch = 4, .widths = {3, 5}});
   for (const OpId op : AllIds<OpId>(step.op_count())) {
     if (!step.is_barrier(op)) continue;
@@ -433,7 +433,7 @@ TEST_CASE("transforms: what mutates, a barrier and a claim of equal bits over a 
   }
 }
 
-TEST_CASE("transforms: what is incomplete is bad input whatever the graph") {
+TEST_CASE("transforms: incomplete transforms are bad input for every graph") {
   const Graph graph = two_relus();
   Split split = split_of_both(2);
   split.prices[0].pop_back();
@@ -452,7 +452,7 @@ TEST_CASE("transforms: what is incomplete is bad input whatever the graph") {
   refused(graph, split, "the price of op 0 is negative");
 }
 
-TEST_CASE("transforms: plans go to the made graph and back") {
+TEST_CASE("transforms: plans are converted to the transformed graph and back") {
   const Graph graph = two_relus();
   const std::vector<Transform> transforms{split_of_both(3)};
   const TransformedGraph found = apply_transforms(graph, transforms);

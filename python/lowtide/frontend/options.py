@@ -16,11 +16,11 @@ from .techniques import NOTHING, TRANSFORMS, Techniques, host_budget_of, link_of
 Self = TypeVar("Self", bound="Options")
 
 Order = Literal["free", "given"]
-Word = Union[str, float]  # of a solver's option: a name or a number
+Word = Union[str, float]  # a value of a solver's option: a name or a number
 
 
 class PlannerOptions(TypedDict, total=False):
-    """`Options` as keyword arguments, but for the budget, as type checkers know them."""
+    """`Options` without the budget, as keyword arguments for type checkers."""
 
     order: Order
     time: float | None
@@ -37,26 +37,26 @@ class PlannerOptions(TypedDict, total=False):
 
 
 class SolverOptions(tuple[tuple[str, str], ...]):
-    """Options that a solver takes, as texts by name."""
+    """Options of a solver, as texts by name."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a planner; those of a front end have more.
+    """Options of a planner; a front end adds its own.
 
     budget: bytes of the whole peak (an int or "8GiB"), or a share ("60%", "act:50%").
-    order: "free" (ops may change places) or "given".
+    order: "free" (ops may be reordered) or "given".
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for one graph.
-    solver, solver_options: which solver plans ("hiremate"; auto: all that suit the graph) and its options, as names,
-        numbers and lists of names.  What it finds no plan for, auto plans, and says so.
-    techniques: what plans may use, of "recompute", "in_place", "offload", "split", "hoist" and "substitute"; None: the
-        first three; "all": all.
-    link: to the host, bytes a second and the latency of a transfer ("25GB/s,10us").
+    solver, solver_options: the solver ("hiremate"; auto: all that suit the graph) and its options: names, numbers and
+        lists of names.  If the solver finds no plan, auto plans instead, with a warning.
+    techniques: the techniques that plans may use: "recompute", "in_place", "offload", "split", "hoist", "substitute";
+        None: the first three; "all": all.
+    link: the bytes a second of the link to the host, and the latency of a transfer ("25GB/s,10us").
     host_budget: the most bytes of copies on the host (an int or "8GiB").
-    costs: what kernels cost, a device's name among others.
+    costs: the source of kernel prices; a device's name for example.
     progress: called with the planner's events (lowtide.plan).
 
-    Raises ValueError or TypeError naming the option that is wrong; numbers are kept as int and float.
+    Raises ValueError or TypeError that names the wrong option; numbers are stored as int and float.
     """
 
     budget: int | str
@@ -87,17 +87,17 @@ class Options:
             object.__setattr__(self, name, value)
         for name in ("link", "host_budget"):
             if getattr(self, name) is not None and "offload" not in self.techniques:
-                raise ValueError(f"{name} is for plans that offload, and techniques leaves that out")
+                raise ValueError(f"{name} needs offloading, but techniques excludes it")
 
     def plan_key(self) -> tuple[Any, ...]:
-        """What of this a plan depends on, beside graph, budget and order."""
+        """The options that a plan depends on, except graph, budget and order."""
         return (self.time, self.work, self.seed, sorted(self.techniques), self.costs in DEVICES and self.costs,
                 self.solver, self.solver_options)
 
     def planning(self, alone: bool, device: Any) -> dict[str, Any]:
-        """What a Problem is told beside graph, budget and order.
+        """The arguments of a Problem, except graph, budget and order.
 
-        alone: is nothing limited but the budget?  Else the graph is not changed.  device: where the program runs.
+        alone: whether the budget is the only limit; otherwise transforms are not allowed.  device: runs the program.
         """
         techniques = self.allowed(alone)
         told: dict[str, Any] = {}
@@ -112,31 +112,31 @@ class Options:
         return told
 
     def allowed(self, alone: bool) -> frozenset[str]:
-        """The techniques that plans may use.  alone: as of `planning`."""
+        """The techniques that plans may use.  alone: as for `planning`."""
         techniques: frozenset[str] = self.techniques
         return techniques if alone else techniques - TRANSFORMS
 
     def prices_of(self, device: Any) -> str | None:
-        """The device of roofline.DEVICES by which parts are priced on this one, if there is one."""
+        """The device of roofline.DEVICES whose prices are used for parts on this device, if any."""
         return None
 
     def link_of(self, device: Any) -> str:
-        """The link of a device whose link the user has not named, as lowtide.plan takes it."""
+        """The link of a device if the user named none, in the form of lowtide.plan."""
         known = DEVICES[self.costs].host_link if self.costs in DEVICES else None
         if known is None:
             raise ValueError('link: plans that offload need the bytes a second and the latency of the link ("25GB/s,10us")')
         return link_text(*known)
 
     def host_room(self, device: Any) -> int | None:
-        """The most bytes of copies on the host; None: as many as help."""
+        """The most bytes of copies on the host; None: no limit."""
         return None if self.host_budget is None else int(self.host_budget)
 
     def without_transforms(self: Self) -> Self:
-        """The same for plans of the graph as it was captured."""
+        """The same options without transforms: plans of the graph as captured."""
         return self._with(self.techniques - TRANSFORMS)
 
     def without_copies(self: Self) -> Self:
-        """The same for plans that copy nothing to the host."""
+        """The same options without offloading."""
         return self._with(self.techniques - {"offload"})
 
     def _with(self: Self, techniques: frozenset[str]) -> Self:
@@ -145,7 +145,7 @@ class Options:
 
 
 def _solver_options(solver: Any, given: Any) -> SolverOptions:
-    """As texts, by name; refused before anything is traced if the solver has none of that name or value."""
+    """As texts, by name.  Raises before tracing if the solver has no option of that name, or not that value."""
     if not isinstance(solver, str):
         raise TypeError(f"solver must be the name of one, not {solver!r}")
     if isinstance(given, SolverOptions):
@@ -165,18 +165,18 @@ def _solver_options(solver: Any, given: Any) -> SolverOptions:
 
 
 def link_text(rate: int, latency: int) -> str:
-    """A link as lowtide.plan takes it.  rate: bytes a second.  latency: ns."""
+    """A link in the form of lowtide.plan.  rate: bytes a second.  latency: ns."""
     return f"{rate}B/s,{latency}ns"
 
 
 def check_order(order: Any) -> None:
-    """Raises ValueError unless it is one of the two."""
+    """Raises ValueError unless `order` is "free" or "given"."""
     if order not in ("free", "given"):
         raise ValueError(f"order must be 'free' or 'given', not {order!r}")
 
 
 def seconds(time: Any) -> float | None:
-    """`time` as the planner takes it.  Raises ValueError, or TypeError for what is no number."""
+    """`time` in the form of the planner.  Raises ValueError, or TypeError if it is not a number."""
     if time is None:
         return None
     if not isinstance(time, numbers.Real) or isinstance(time, bool):
@@ -188,7 +188,7 @@ def seconds(time: Any) -> float | None:
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
-    """The option `name` as an int.  Raises ValueError, or TypeError for what is no whole number."""
+    """The option `name` as an int.  Raises ValueError, or TypeError if it is not a whole number."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     found = int(value)
@@ -198,7 +198,7 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 def budget_of(budget: Any) -> int | str:
-    """A budget as lowtide.plan takes it.  Raises ValueError or TypeError."""
+    """A budget in the form of lowtide.plan.  Raises ValueError or TypeError."""
     found: int | str = int(budget) if isinstance(budget, numbers.Integral) and not isinstance(budget, bool) else budget
     lowtide.Problem(NOTHING, found)
     return found

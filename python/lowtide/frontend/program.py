@@ -1,4 +1,4 @@
-"""A training step as the planner sees it, for any framework."""
+"""The interface between a training step and the planner, for any framework."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Self = TypeVar("Self", bound="Program")
 
 
 class Program(Protocol):
-    """A graph, and what the code that will run it can do; a dataclass.
+    """A graph, and the abilities of the code generator; a dataclass.
 
-    graph: of its ops and tensors.  barrier: the index of the op between forward and backward.  device: where it runs, as the
+    graph: the ops and tensors.  barrier: the index of the op between forward and backward.  device: the device that runs it, as the
     front end's options know it.  kept: tensors that the barrier overwrites in the graph alone, so that no plan reads them
     after it.
     """
@@ -35,25 +35,25 @@ class Program(Protocol):
         """The tensors at home on the host, with their names in the front end."""
 
     def movable(self) -> Set[int]:
-        """The tensors that code can send to the host."""
+        """The tensors that code can copy to the host."""
 
     def order(self, computes: list[int]) -> list[int]:
-        """The computations of a plan in the order in which code will make them."""
+        """The computations of a plan in the order of the generated code."""
 
     def elided(self, computes: list[int]) -> set[int]:
-        """Ops that need not run when the step makes these computations: no code is made of them."""
+        """Ops without code, because they need not run if the step makes these computations."""
 
     def as_run(self, computes: list[int]) -> lowtide.Graph:
-        """The graph with the bytes that code takes when it makes these computations."""
+        """The graph with the bytes of the code that makes these computations."""
 
     def is_made_by_next(self, op: int) -> bool:
-        """Does the code of the op that follows make the results of this one?"""
+        """Whether the code of the next op makes the results of this one."""
 
     def splittable(self: Self) -> Self:
         """The program, with a graph that describes only ops for which code can be generated in parts."""
 
     def transformed(self: Self, transforms: list[dict[str, Any]]) -> Self:
-        """The program after these transforms.  Raises CaptureError for what cannot be put into code."""
+        """The program after these transforms.  Raises CaptureError if no code can be generated for it."""
 
     def exactness(self, transforms: list[dict[str, Any]]) -> Exactness:
-        """Which bits a plan of this program keeps, which these transforms have made."""
+        """The results that stay bit-identical under a plan of this program, which these transforms have made."""

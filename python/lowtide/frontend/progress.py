@@ -80,7 +80,7 @@ def line() -> Iterator[None]:
 
 
 def stage(name: str, done: int = 0, of: int = 0) -> None:
-    """What is done from now on: "pricing kernels", `done` of `of` of them."""
+    """Sets the stage that the line shows: "pricing kernels", `done` of `of`."""
     shown = _shown
     if shown is not None:
         shown.say(name, done, of)

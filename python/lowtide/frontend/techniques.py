@@ -1,4 +1,4 @@
-"""Options about techniques: which, over which link, with how much host memory.
+"""Options about techniques: which are allowed, over which link, with how much host memory.
 
 Each function validates an option and returns it in canonical form.  Raises ValueError or TypeError.
 """

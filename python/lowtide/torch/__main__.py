@@ -63,7 +63,7 @@ def _find(model: str) -> Callable[..., Built]:
 
 
 def _builder(options: argparse.Namespace) -> tuple[Callable[[], Built], str]:
-    """What builds the model that the command line asks for, and a name for its graph."""
+    """The builder of the model on the command line, and a name for its graph."""
     example = example_models.EXAMPLES.get(options.model)
     if example:
         batch = options.batch or example.batch

@@ -1,4 +1,4 @@
-"""What a user may say about a compiled graph: the options of the backend and of `optimize`."""
+"""The options of a compiled graph: those of the backend and of `optimize`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .optimizer.updater import check_hooks
 from .pricing.costs import check_costs
 from .tensors.storages import left_over
 
-_STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
+_STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
     "adadelta": 2, "rprop": 2, "asgd": 1, "muon": 1,
 }  # fmt: skip
@@ -34,7 +34,7 @@ _NOT_OPTIONS = ("whole", "state_home", "named_offload")
 
 
 class StepOptions(PlannerOptions, total=False):
-    """Those of `Settings` that `step` takes as keyword arguments, but for the budget, as type checkers know them."""
+    """The `Settings` that `step` takes as keyword arguments, without the budget, for type checkers."""
 
     reserve: int | str | None
     inner: Literal["eager", "inductor"]
@@ -42,7 +42,7 @@ class StepOptions(PlannerOptions, total=False):
 
 
 class OptimizeOptions(StepOptions, total=False):
-    """The same of `optimize`."""
+    """The same for `optimize`."""
 
     optimizer: Optimizer
     update: Literal["step", "backward"]
@@ -56,15 +56,15 @@ class Settings(Options):
     reserve: bytes outside of the graph (existing gradients, other models, a loss computed outside; an int or "512MB").  Default on a
         GPU: the bytes allocated beyond the graph's own inputs at compile time, and up to 16 MiB for the allocator's rounding
         (tensors/storages.py: left_over).  On a CPU: the bytes that earlier graphs of the model have saved.
-    optimizer: a torch.optim optimizer, its class or its name, or a list of optimizers that share no parameter; their state is
-        counted.
+    optimizer: a torch.optim optimizer, its class or its name, or a list of optimizers that share no parameter; plans count
+        their state.
     update: "step" (the optimizers step after the backward) or "backward" (each parameter is updated, and its gradient freed, as soon
         as the gradient is computed; optimizer/).  Parameters of no optimizer keep their gradients.
     costs: "auto", "measured", "flops", or a device's name (pricing/costs.py).
     fallback: for a graph that cannot be planned: "warn" (it runs as without Lowtide) or "error".  A budget that cannot be kept is
         always an error.
-    inner: what runs the planned halves: "eager" (kernel by kernel, bit-identical to eager PyTorch) or "inductor" (fused; as close to
-        Inductor without a plan as another choice of fusions; emission/inductor.py).
+    inner: the executor of the planned halves: "eager" (kernel by kernel, bit-identical to eager PyTorch) or "inductor" (fused; results
+        differ from Inductor without a plan as after another choice of fusions; emission/inductor.py).
     techniques: on a CPU, where the host is emulated, "offload" must be named.
     link: None: the link of the device in `costs`, else the measured one (device/link.py).
     host_budget: None: on a GPU half of the host's memory (device/host.py), on a CPU unlimited.
@@ -80,13 +80,13 @@ class Settings(Options):
     fallback: str = "warn"
     inner: str = "eager"
     loss_scale: Any = "last"
-    whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: `step` says it, no user
-    state_home: str = field(default="device", kw_only=True)  # of the state of updates; `step` says it
-    named_offload: bool | None = field(default=None, kw_only=True)  # found out; no user says it
+    whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: set by `step`, not by users
+    state_home: str = field(default="device", kw_only=True)  # of the state of updates; set by `step`
+    named_offload: bool | None = field(default=None, kw_only=True)  # derived; not set by users
 
     @property
     def optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
-        """Those that were given, not as a class or a name."""
+        """The optimizers of `optimizer`, without classes and names."""
         given = self.optimizer if isinstance(self.optimizer, tuple) else (self.optimizer,)
         return tuple(o for o in given if isinstance(o, torch.optim.Optimizer))
 
@@ -116,7 +116,7 @@ class Settings(Options):
             raise ValueError("techniques: offload needs inner='eager': Inductor's code makes no copies to the host")
         if self.state_home == "host":
             if "offload" not in self.techniques:
-                raise ValueError("state_home='host' is for plans that offload, and techniques leaves that out")
+                raise ValueError("state_home='host' needs offloading, but techniques excludes it")
             object.__setattr__(self, "named_offload", True)
 
     def _check_update(self) -> None:
@@ -139,7 +139,7 @@ class Settings(Options):
 
     @staticmethod
     def of(options: dict[str, Any] | None) -> Settings:
-        """From the dict that torch.compile hands on.  Raises ValueError or TypeError naming what is wrong."""
+        """From the dict of torch.compile.  Raises ValueError or TypeError that names the wrong option."""
         options = dict(options or {})
         known = [f.name for f in fields(Settings) if f.name not in _NOT_OPTIONS]
         for name in options:
@@ -153,8 +153,8 @@ class Settings(Options):
         return Settings(**options)
 
     def on(self, device: torch.device) -> Settings:
-        """The same for graphs on that device: with the techniques that plans may use there."""
-        by_itself = device.type == "cuda" and self.costs != "flops"  # by which nothing says what takes longer
+        """The same settings with the techniques that are possible on that device."""
+        by_itself = device.type == "cuda" and self.costs != "flops"  # which does not compare copies with kernels
         copies = self.inner == "eager" and (by_itself or device.type in ("cpu", "cuda") and self.named_offload)
         return self if copies or "offload" not in self.techniques else self.without_copies()
 
@@ -179,11 +179,11 @@ class Settings(Options):
         return room
 
     def told(self, program: Program, alone: bool) -> dict[str, Any]:
-        """What a Problem of one of several graphs that share a budget is told."""
+        """The arguments of a Problem for one of several graphs that share a budget."""
         return self.on(program.device).planning(alone, program.device)
 
     def standing(self, known: int, device: torch.device, program: Program) -> int:
-        """Bytes beside a graph: `reserve`, or what a GPU holds beyond so many known bytes, and beyond the graph's tensors."""
+        """Bytes outside a graph: `reserve`, or the bytes that a GPU holds beyond `known` and beyond the graph's tensors."""
         if self.reserved is not None:
             return self.reserved
         if device.type != "cuda":
@@ -193,9 +193,9 @@ class Settings(Options):
         return max(0, torch.cuda.memory_allocated(device) - known) + beyond
 
     def state(self, device: torch.device, trained: dict[int, int], updated: Container[int] = ()) -> int:
-        """Bytes of the state that the optimizer will hold, beside what `standing` says.
+        """Bytes of the state that the optimizer will hold, without those that `standing` counts.
 
-        trained: storages of the model, with their bytes, that the optimizer keeps a state for.  updated: those whose
+        trained: storages of the model for which the optimizer keeps a state, with their bytes.  updated: those whose
         state is in the captured graph.
         """
         if self.update == "backward":
@@ -208,7 +208,7 @@ class Settings(Options):
         listed = [group["params"] for optimizer in known for group in optimizer.param_groups]
         state = state_by_rule(self.optimizer, sum((trained | storages_held(listed)).values()))
         if known and self.reserve is None and device.type == "cuda":
-            state = max(0, state - bytes_held(known))  # what is there is in `standing` already
+            state = max(0, state - bytes_held(known))  # `standing` counts the existing state
         return state
 
 
@@ -229,8 +229,8 @@ def _reserve(reserve: Any) -> int | None:
 
 
 def state_by_rule(optimizer: Any, trained: int) -> int:
-    """Bytes of the state of an optimizer with so many bytes of trained parameters, or of several, each with the
-    parameters that it lists.  Raises as `state_tensors`, and for several that share a parameter."""
+    """Bytes of the state of an optimizer with `trained` bytes of parameters, or of several optimizers, each with its own
+    parameters.  Raises as `state_tensors` does, and if several share a parameter."""
     if not isinstance(optimizer, (list, tuple)):
         return state_tensors(optimizer) * trained
     check_several(optimizer)
@@ -239,7 +239,7 @@ def state_by_rule(optimizer: Any, trained: int) -> int:
 
 
 def check_several(optimizers: Any) -> None:
-    """Raises TypeError or ValueError unless a list has optimizers alone, that share no parameter."""
+    """Raises TypeError or ValueError unless a list contains only optimizers, and these share no parameter."""
     for one in optimizers if isinstance(optimizers, (list, tuple)) else ():
         if not isinstance(one, torch.optim.Optimizer):
             raise TypeError(f"optimizer: a list takes optimizers as they are built of the model's parameters, not {one!r}")
@@ -247,8 +247,8 @@ def check_several(optimizers: Any) -> None:
 
 
 def state_tensors(optimizer: Any) -> int:
-    """How many numbers the optimizer keeps for each parameter.  Raises ValueError for one without a rule, and
-    TypeError for what is none."""
+    """The count of numbers that the optimizer keeps for each parameter.  Raises ValueError if there is no rule for it, and
+    TypeError if it is not an optimizer."""
     if optimizer is None:
         return 0
     name: Any

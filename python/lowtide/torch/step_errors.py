@@ -1,4 +1,4 @@
-"""What goes wrong while a step of PyTorch runs, in words for people."""
+"""Messages for errors while a step of PyTorch runs."""
 
 
 class UpdateError(RuntimeError):

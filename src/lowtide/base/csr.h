@@ -1,5 +1,5 @@
-// Compressed rows: a list of lists in two arrays. Row i is items[offset[i] .. offset[i+1]). Where
-// the rows belong to ids, `Row` is their type, and no other finds a row.
+// Compressed rows: a list of lists in two arrays. Row i is items[offset[i] .. offset[i+1]). If each
+// row belongs to an id, `Row` is the type of that id, and only it can index the rows.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Digit by digit, so that 12.5 is 125/10 and nothing near it.
+// Parses digit by digit, so that 12.5 is exactly 125/10.
 #include "lowtide/base/decimal.h"
 
 #include <cctype>

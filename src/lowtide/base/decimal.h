@@ -26,15 +26,15 @@ inline constexpr std::array<UnitFactor, 9> kByteUnits = {{{"b", 1},
 // The text in lower case, without white space.
 std::string without_spaces(std::string_view text);
 
-// A decimal number, kept exactly as the fraction digits / scale, and what stands behind it.
+// A decimal number, kept exactly as the fraction digits / scale, and the text after it.
 struct Decimal {
   std::int64_t digits = 0, scale = 1;  // scale: a power of ten
-  std::size_t count = 0;               // of digits; 0: no number stands there
-  bool point = false;                  // one was written
-  bool too_long = false;               // digits or scale do not fit; the rest is not read
+  std::size_t count = 0;               // number of digits; 0: the text begins with no number
+  bool point = false;                  // the text had a decimal point
+  bool too_long = false;  // digits or scale do not fit; the text after the number is not read
   std::string suffix;
 };
-// Of a text as without_spaces makes it.
+// `text`: as without_spaces returns it.
 Decimal read_decimal(std::string_view text);
 
 }  // namespace lowtide

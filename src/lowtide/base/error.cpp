@@ -1,4 +1,4 @@
-// How errors read: "file: place: reason".
+// The text of errors: "file: place: reason".
 #include "lowtide/base/error.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// What goes wrong, in three kinds. Bad input throws InputError. A search result is a value, never
-// an exception. A broken invariant of ours fails a `check` and throws InternalError: it is a bug.
+// Errors, of three kinds. Bad input throws InputError. The result of a search is a value, never an
+// exception. A broken invariant fails a `check` and throws InternalError: it is a bug.
 #pragma once
 
 #include <exception>
@@ -10,8 +10,8 @@
 
 namespace lowtide {
 
-// Bad input: `place` says where (a line, a JSON pointer, an op), `reason` what was wrong and what
-// would be right. `file` is filled in by whoever knows it.
+// Bad input. `place`: where (a line, a JSON pointer, an op). `reason`: what is wrong, and what
+// would be right. `file`: added by the code that knows it.
 class InputError : public std::runtime_error {
  public:
   InputError(std::string place, std::string reason, std::string file = {});
@@ -31,20 +31,20 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// Whether what is expensive to check is checked: in the presets for tests with assertions.
+// Whether expensive checks run: in builds for tests with assertions.
 #if LOWTIDE_DEBUG_CHECKS
 inline constexpr bool kDebugChecks = true;
 #else
 inline constexpr bool kDebugChecks = false;
 #endif
 
-// Whether it ends the whole run where otherwise it would cost a part: a broken invariant, in tests
-// with assertions.
+// Whether the exception must end the whole run, although otherwise only one task would fail: a
+// broken invariant, in builds with expensive checks.
 inline bool is_checked_fault(const std::exception& error) {
   return kDebugChecks && dynamic_cast<const InternalError*>(&error) != nullptr;
 }
 
-// Throws InternalError naming the caller's place if `condition` does not hold. Always on.
+// Throws InternalError with the caller's source location if `condition` is false. Always on.
 void check(bool condition, std::string_view what,
            std::source_location where = std::source_location::current());
 

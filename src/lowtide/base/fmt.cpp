@@ -1,6 +1,6 @@
-// What fmt is made of, compiled here once: as headers alone it is compiled again in every file that
-// formats. cmake/ThirdParty.cmake says when; the namespace there keeps it apart from a caller's
-// own.
+// The implementation of fmt, compiled once: header-only, it would be compiled again in every file
+// that formats. cmake/ThirdParty.cmake says when this is used; its namespace there separates it
+// from a copy of fmt in the caller's program.
 #ifndef FMT_HEADER_ONLY
 #include <fmt/format-inl.h>
 

@@ -1,5 +1,4 @@
-// A vector with a place for each id of one list: that id finds it and nothing else does. It costs
-// what a plain vector costs.
+// A vector indexed by the ids of one list, and by nothing else. It costs as much as a plain vector.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Polling: cheap while nothing happens, sticky once it says stop.
+// Polling: cheap until a limit is reached, and final after that.
 #include "lowtide/base/limits.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool Limits::over() const {
          (settings_.seconds && seconds() >= *settings_.seconds) || interrupted();
 }
 
-// Once they have ended, they stay so: time does not run backwards.
+// Limits that have ended stay ended.
 bool Limits::interrupted() const {
   if (settings_.interrupter == nullptr) return false;
   if (!interrupted_ && settings_.interrupter->ends()) interrupted_ = true;
@@ -50,7 +50,7 @@ LimitSettings Limits::remaining(double share) const {
   if (rest.seconds) rest.seconds = std::max(0.0, (*rest.seconds - seconds()) * share);
   if (rest.work) {
     const std::int64_t left = std::max<std::int64_t>(0, work_left());
-    // A large limit does not survive the way through a double.
+    // Converting to double and back would change a large limit.
     rest.work = share >= 1 ? left : static_cast<std::int64_t>(static_cast<double>(left) * share);
   }
   if (interrupted_) rest.seconds = 0;

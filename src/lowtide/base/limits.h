@@ -1,5 +1,5 @@
-// When a solver must stop: at a deadline, when its work is used up, or when somebody cancels.
-// Work is counted first and seconds second, so that a run with a work limit repeats exactly.
+// When a solver must stop: at a deadline, at its work limit, or at a cancel. The work limit is
+// checked before the deadline, so that a run with a work limit repeats exactly.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace lowtide {
 
-// Set from any thread or from a signal handler; never cleared. One that has a parent, which must
-// outlive it, is cancelled with it too.
+// Set from any thread or from a signal handler; never cleared. A token with a parent, which must
+// outlive it, is also cancelled when the parent is.
 class CancelToken {
  public:
   CancelToken() = default;
@@ -30,58 +30,58 @@ class CancelToken {
   static_assert(std::atomic<bool>::is_always_lock_free);
 };
 
-// finished: all was done that there was to do. gave_up: it ended by itself too, with nothing more
-// to try, and without the answer. The others are limits.
+// finished: the solver has done all it can. gave_up: it has nothing more to try, but no answer. The
+// others are limits.
 enum class StopReason { finished, gave_up, deadline, work_limit, cancelled };
 std::string_view to_string(StopReason reason);
-// More time would change nothing.
+// Whether the solver ended without a limit, so that more time would change nothing.
 constexpr bool by_itself(StopReason reason) {
   return reason == StopReason::finished || reason == StopReason::gave_up;
 }
 
-// Ends limits at looks of its own choice, as the clock of a busy machine may end any of them, those
-// of a part of the work as well as the whole. Tests draw such ends with it.
+// For tests: ends limits at polls that it chooses, as a busy machine may exceed a deadline at any
+// poll, of a solver or of a subsolver.
 class Interrupter {
  public:
   virtual ~Interrupter() = default;
-  // Asked at each look at limits that have not ended, from any thread: whether these end now.
+  // Called at each poll of limits that have not ended, from any thread. True: they end now.
   virtual bool ends() noexcept = 0;
 };
 
 struct LimitSettings {
-  // Wall clock, from construction of Limits.
+  // Wall-clock time, from the construction of Limits.
   std::optional<double> seconds = std::nullopt;
-  // Units of work; each solver's page says what one is.
+  // Units of work; the page of each solver defines its unit.
   std::optional<std::int64_t> work = std::nullopt;
   const CancelToken* cancel = nullptr;
-  // Handed on to the limits of all parts.
+  // Also used by the limits of subsolvers.
   Interrupter* interrupter = nullptr;
 };
 
-// One for each solve. A solver calls `spend` for every unit of work it does (about a microsecond's
-// worth: an op computed, an item of a heap moved) and returns its best plan as soon as it says
-// stop. The clock is read every kPollWork units. Not shared between threads.
+// The limits of one solve. A solver calls `spend` for every unit of work (about a microsecond: an
+// op computed, an item of a heap moved), and returns its best plan as soon as `spend` returns true.
+// The clock is read every kPollWork units. Not shared between threads.
 class Limits {
  public:
   using Clock = std::chrono::steady_clock;
-  // A unit of work is at most about 5 us, so that a poll comes at least every 5 ms.
+  // A unit of work takes at most about 5 us, so the clock is read at least every 5 ms.
   static constexpr std::int64_t kPollWork = 1000;
 
   Limits() : Limits(LimitSettings{}) {}
   explicit Limits(const LimitSettings& settings);
 
-  // Counts `units` and says whether to stop.
+  // Counts `units`, and returns whether to stop.
   bool spend(std::int64_t units = 1) {
     work_ += units;
     if (work_ >= next_poll_) poll();
     return stopped_;
   }
-  // The same in parts between polls, however much it is.
+  // The same for any number of units, with polls in between.
   bool spend_all(std::int64_t units) {
     for (; units > 0 && !stopped_; units -= kPollWork) spend(std::min(units, kPollWork));
     return stopped_;
   }
-  // For whoever has waited for something that keeps the deadline by itself, and ends just before.
+  // For a solver that has waited for an engine, which keeps the deadline and ends just before it.
   void stop_at_deadline() {
     if (!stopped_) stop(StopReason::deadline);
   }
@@ -91,16 +91,16 @@ class Limits {
   std::int64_t polls() const { return polls_; }
   std::int64_t work_left() const { return work_limit_ - work_; }
   double seconds() const;  // since construction
-  // Whether the deadline has passed or somebody has cancelled, by now and whatever the work: for
-  // those who wait. A poll is what stops.
+  // Whether the deadline has passed or the run is cancelled, whatever the work. For callers that
+  // wait; it does not stop these limits, only a poll does.
   bool over() const;
-  // How much is used up, from 0 to 1: of the work or of the seconds, whichever is further; 0 if
-  // neither is limited. With a limit of work alone it repeats exactly.
+  // The used share, from 0 to 1, of the work or of the seconds, whichever is larger; 0 without
+  // limits. With a work limit alone it repeats exactly.
   double used() const;
   const LimitSettings& settings() const { return settings_; }
 
-  // What is left of the limits, for a part of the work handed to another solver; `share` of it.
-  // Work done under the part is charged back by `spend`.
+  // Limits for a subsolver: the share `share` of what is left. The caller charges the work of the
+  // subsolver by `spend`.
   LimitSettings remaining(double share = 1.0) const;
 
  private:
@@ -116,7 +116,7 @@ class Limits {
   std::int64_t polls_ = 0;
   bool stopped_ = false;
   StopReason reason_ = StopReason::finished;
-  // `over` may be asked by several threads.
+  // Several threads may call `over`.
   mutable std::atomic<bool> interrupted_{false};
 };
 

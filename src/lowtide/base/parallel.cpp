@@ -1,4 +1,4 @@
-// A counter hands out the tasks, so that no thread waits while one is left.
+// A shared counter hands out the tasks, so no thread waits while a task is left.
 #include "lowtide/base/parallel.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   const auto work = [&] {
     for (std::size_t i = next++; i < count; i = next++) try {
         task(i);
-      } catch (...) {  // must not leave the thread
+      } catch (...) {  // an exception must not leave the thread
         failures[i] = std::current_exception();
         next = count;
       }
@@ -28,7 +28,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
     try {
       while (helpers.size() + 1 < wanted) helpers.emplace_back(work);
     } catch (const std::system_error&) {
-      // The system grants no more.
+      // The system refuses more threads.
     }
     work();
   }

@@ -1,5 +1,5 @@
-// A small, fast generator whose stream is fixed for ever: the same seed gives the same plans on
-// every machine, which the standard library's distributions do not promise. Source: xoshiro256**
+// A small, fast generator whose stream never changes: the same seed gives the same plans on every
+// machine, which the distributions of the standard library do not guarantee. Source: xoshiro256**
 // and SplitMix64, D. Blackman and S. Vigna, 2018.
 #pragma once
 

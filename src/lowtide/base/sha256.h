@@ -1,5 +1,5 @@
-// SHA-256 of a stream of 64-bit integers (FIPS 180-4). Written here because no header-only library
-// that distributions ship has it, and the core links nothing for one hash.
+// SHA-256 of a stream of 64-bit integers (FIPS 180-4). Implemented here, so that the core needs no
+// library for one hash.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ class Sha256 {
   // Appends the eight bytes of `value`, least significant first.
   void add(std::int64_t value);
   void add_byte(std::uint8_t byte);
-  // Ends the stream: 64 lower-case hexadecimal digits.
+  // Ends the stream, and returns 64 lower-case hexadecimal digits.
   std::string hex();
 
  private:

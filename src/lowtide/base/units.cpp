@@ -1,4 +1,4 @@
-// The arithmetic that cannot stay in the header: 128-bit products and the throw path.
+// Arithmetic that cannot be in the header: 128-bit products, and the code that throws.
 #include "lowtide/base/units.h"
 
 namespace lowtide {

@@ -22,7 +22,7 @@ class Unit {
   constexpr std::int64_t count() const { return value_; }
   constexpr auto operator<=>(const Unit&) const = default;
 
-  // Unchecked: for sums known to be parts of a sum that was checked when the graph was built.
+  // Unchecked, for sums that are bounded by a sum that was checked when the graph was built.
   constexpr Unit operator+(Unit other) const { return Unit(value_ + other.value_); }
   constexpr Unit operator-(Unit other) const { return Unit(value_ - other.value_); }
   constexpr Unit& operator+=(Unit other) { return *this = *this + other; }
@@ -48,9 +48,9 @@ constexpr Unit<Tag> checked_add(Unit<Tag> a, Unit<Tag> b) {
   return Unit<Tag>(sum);
 }
 
-// A part of a whole, exactly.
+// An exact fraction.
 struct Share {
-  std::int64_t numerator = 0, denominator = 1;  // 0 or more; > 0
+  std::int64_t numerator = 0, denominator = 1;  // numerator >= 0, denominator > 0
 };
 
 enum class Rounding { floor, ceil };

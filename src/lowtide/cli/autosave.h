@@ -1,4 +1,4 @@
-// The best so far on disk while a search runs, so that even a killed run leaves it behind.
+// Keeps the best result so far on disk during a search, so that a killed run leaves it behind.
 #pragma once
 
 #include <condition_variable>
@@ -8,26 +8,27 @@
 
 namespace lowtide::cli {
 
-// Writes two seconds after the start and then at most every two seconds, less often where writing
-// takes long. A short run writes nothing here: it writes once, at its end.
+// Writes two seconds after the start, then at most every two seconds, and less often if writing
+// takes long. During a shorter run it writes nothing: the run writes once, at its end.
 class Autosave {
  public:
-  // Not `wanted`: nothing is ever written.
+  // If not `wanted`, nothing is ever written.
   explicit Autosave(bool wanted);
-  // Waits for what is being written; leaves the rest to the end of the run.
+  // Waits for a write in progress; the run itself writes the final result.
   ~Autosave();
   Autosave(const Autosave&) = delete;
   Autosave& operator=(const Autosave&) = delete;
 
   bool wanted() const { return thread_.joinable(); }
-  // There is something better than on disk, and this writes it: once, on the autosave's thread, or
-  // never if something newer comes first. From any thread. An InputError (a full disk) is dropped.
+  // There is a better result than on disk, and `write` writes it: called once, on the autosave's
+  // thread, or never if a newer result comes first. May be called from any thread. An InputError (a
+  // full disk) is dropped.
   void save(std::function<void()> write);
 
  private:
   void run();
 
-  std::function<void()> newer_;  // than what is on disk
+  std::function<void()> newer_;  // writes a result newer than the one on disk
   bool stop_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;

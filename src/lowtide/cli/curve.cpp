@@ -72,7 +72,7 @@ std::string progress_text(const driver::CurveProgress& progress) {
                      report::bytes_text(progress.smallest));
 }
 
-// What is on disk while the curve is searched for: from the rounds, and from the solves in them.
+// Keeps the files up to date while the curve is searched: after each round, and during the solves.
 class CurveKeeper {
  public:
   explicit CurveKeeper(CurveOutput& output) : output_(output), autosave_(output.has_files()) {}

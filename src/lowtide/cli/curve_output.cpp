@@ -70,13 +70,13 @@ void CurveOutput::write_plans(const Tradeoff& curve, bool all) {
     const auto known = plans_.find(point.budget);
     if (!all && known != plans_.end() && known->second == point.outcome.cost) return;
     write_outcome(plan_path(paths_.folder, point.budget),
-                  problem_on(graph_, point.budget, curve.terms), curve.terms.full_link,
+                  question_on(graph_, point.budget, curve.terms), curve.terms.full_link,
                   point.outcome, found_by_);
     plans_[point.budget] = point.outcome.cost;
   };
   for (const TradeoffPoint& point : curve.points) write(point);
   if (curve.smallest) write(*curve.smallest);
-  // What was the smallest budget once.
+  // Removes plans of budgets that left the curve, such as earlier smallest budgets.
   std::erase_if(plans_, [&](const auto& plan) {
     if (there.contains(plan.first)) return false;
     std::error_code failed;

@@ -1,4 +1,4 @@
-// What `curve` writes: figures, a page, a folder of plans.
+// The output files of `curve`: figures, a page, a folder of plans.
 #pragma once
 
 #include <map>
@@ -12,20 +12,20 @@
 namespace lowtide::cli {
 
 struct CurvePaths {
-  std::string csv, html, folder;  // empty: not asked for
+  std::string csv, html, folder;  // empty: not requested
 };
 
 class CurveOutput {
  public:
-  // Makes the folder. InputError if something cannot be written there: said before the search, not
-  // after it.
+  // Makes the folder. InputError if a path cannot be written, so that the error comes before the
+  // search.
   CurveOutput(const Graph& graph, const driver::CurveRequest& request, CurvePaths paths);
 
-  // Whether there is anything that may be written more than once.
+  // Whether any path may be written more than once.
   bool has_files() const;
-  // The files as they stand now, while the search goes on; of the plans, those that are better.
+  // Writes the files during the search; of the plans only those that became better.
   void write_so_far(Tradeoff curve);
-  // Everything. Returns the paths written to, in the order of `CurvePaths`.
+  // Writes everything. Returns the paths in the order of `CurvePaths`.
   std::vector<std::string> write(const Tradeoff& curve);
 
  private:

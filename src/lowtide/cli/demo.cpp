@@ -15,10 +15,10 @@
 #include "lowtide/cli/demo_graph.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/interrupt.h"
-#include "lowtide/cli/live_line.h"
 #include "lowtide/cli/open_page.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
+#include "lowtide/cli/search_line.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/io/graph_json.h"
@@ -44,16 +44,11 @@ Graph demo_graph() {
   return io::read_graph_text(io::gunzip(packed), "the graph of the demo").graph;
 }
 
-driver::Answer solve_demo(const Problem& problem, const driver::Request& asked) {
-  const bool live = is_terminal(2);
-  LiveLine line(search_progress_text(problem, false, {}, problem.graph.total_time()), live);
+driver::Answer solve_demo(const Question& question, const driver::Request& asked) {
+  SearchLine line(question.problem.graph, is_terminal(2));
   driver::Request request = asked;
-  request.watcher = [&](const solve::Progress& progress) {
-    if (live)
-      line.update(search_progress_text(problem, progress.plan != nullptr, progress.cost,
-                                       progress.bound.duration));
-  };
-  return driver::solve(driver::all_solvers(), problem, request);
+  request.watcher = [&](const solve::Progress& progress) { line.update(progress); };
+  return driver::solve(driver::all_solvers(), question, request);
 }
 
 // The text and the page of the same plan.
@@ -77,8 +72,8 @@ int run(const DemoArguments& given) {
   const Interrupt interrupt;
   const Graph graph = demo_graph();
   const Terms terms = terms_of({}, graph);
-  const Problem problem =
-      problem_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
+  const Question question =
+      question_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
   require_writable(given.output);
 
   driver::Request request;
@@ -86,10 +81,10 @@ int run(const DemoArguments& given) {
       driver::limits_or_default(given.time.value_or(kDemoSeconds), std::nullopt, interrupt.token());
   request.threads = driver::threads_or_all(0);
   const auto start = std::chrono::steady_clock::now();
-  const driver::Answer answer = solve_demo(problem, request);
+  const driver::Answer answer = solve_demo(question, request);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   fmt::print("{}", summary_text({.graph = graph,
-                                 .budget = problem.budget,
+                                 .budget = question.problem.budget,
                                  .terms = terms,
                                  .answer = answer,
                                  .looked_for_transforms = false,
@@ -99,7 +94,7 @@ int run(const DemoArguments& given) {
                                  .plan_file = ""},
                                 output_style()));
   if (!answer.outcome.plan) return kNoPlan;
-  show_demo(problem, answer.outcome, given);
+  show_demo(question.problem, answer.outcome, given);
   return kPlanFound;
 }
 

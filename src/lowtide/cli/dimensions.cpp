@@ -30,7 +30,7 @@ std::optional<std::int64_t> integer(std::string_view text) {
   return value;
 }
 
-// What most will want to follow: some inputs that are data.
+// Suggestions for a seed: some inputs that are data.
 std::string inputs_of(const Graph& graph) {
   constexpr std::size_t kMost = 6;
   std::string names;

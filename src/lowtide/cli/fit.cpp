@@ -94,8 +94,8 @@ class FitOutput {
     });
   }
   void write(const Fit& fit) const {
-    const Problem problem = problem_on(graph_, fit.point->budget, fit.terms);
-    write_outcome(path_, problem, fit.terms.full_link, fit.point->outcome, found_by_);
+    const Question question = question_on(graph_, fit.point->budget, fit.terms);
+    write_outcome(path_, question, fit.terms.full_link, fit.point->outcome, found_by_);
   }
 
   const Graph& graph_;

@@ -1,4 +1,4 @@
-// Files that the commands read.
+// Reads the files of the commands.
 #pragma once
 
 #include <string>
@@ -12,10 +12,11 @@ namespace lowtide::cli {
 
 // Warnings go to standard error.
 Graph load_graph(const std::string& path);
-// The same; a graph without a name bears that of its file.
+// The same; a graph without a name gets that of its file.
 Graph load_named_graph(const std::string& path);
 PlanFile load_plan(const std::string& path);
-// None for an empty path. TransformRefused if the file says that they are for another graph.
+// Empty for an empty path. TransformRefused if the file says that the transforms are for another
+// graph.
 std::vector<Transform> load_transforms(const std::string& path, const Graph& graph);
 CostTable load_costs(const std::string& path);
 

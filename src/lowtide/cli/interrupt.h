@@ -1,11 +1,12 @@
-// Ctrl-C and SIGTERM: the first asks for the best plan so far, the second ends the program at once.
+// Ctrl-C and SIGTERM: the first signal stops the search, which returns its best plan; the second
+// ends the program at once.
 #pragma once
 
 #include "lowtide/base/limits.h"
 
 namespace lowtide::cli {
 
-// While it lives, signals cancel `token`. One at a time.
+// During the lifetime of this object, signals cancel `token`. One object at a time.
 class Interrupt {
  public:
   Interrupt();

@@ -1,4 +1,4 @@
-// The line that moves while a solver works: on a terminal, from the first second on.
+// The progress line during a search: on a terminal, from the first second on.
 #pragma once
 
 #include <condition_variable>
@@ -10,13 +10,14 @@ namespace lowtide::cli {
 
 class LiveLine {
  public:
-  // Says `text` after the seconds passed. `show` is false on a pipe: then nothing is ever printed.
+  // Shows `text` after the elapsed seconds. `show` is false on a pipe: then nothing is ever
+  // printed.
   LiveLine(std::string text, bool show);
   ~LiveLine();
   LiveLine(const LiveLine&) = delete;
   LiveLine& operator=(const LiveLine&) = delete;
 
-  // From the solver's thread.
+  // Called on the solver's thread.
   void update(std::string text);
 
  private:

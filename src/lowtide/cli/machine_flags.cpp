@@ -27,17 +27,17 @@ std::string flag_of(const InputError& error) {
 Terms MachineFlags::terms(Order order, const Graph& graph, const std::string& graph_path,
                           std::vector<Transform> transforms) const {
   try {
-    Terms terms = terms_of(
-        {.order = order,
-         .device = device ? std::optional(io::device_of(*device)) : std::nullopt,
-         .link = link,
-         .techniques = techniques,
-         .derate = derate,
-         .host_budget = host_budget,
-         .transforms = std::move(transforms),
-         .part_costs = costs ? std::make_shared<const CostTable>(load_costs(*costs)) : nullptr},
-        graph);
-    require_plannable(problem_on(graph, Bytes::max(), terms));
+    Terms terms =
+        terms_of({.order = order,
+                  .device = device ? std::optional(io::device_of(*device)) : std::nullopt,
+                  .link = link,
+                  .techniques = techniques,
+                  .derate = derate,
+                  .host_budget = host_budget,
+                  .transforms = std::move(transforms),
+                  .costs = costs ? std::make_shared<const CostTable>(load_costs(*costs)) : nullptr},
+                 graph);
+    require_plannable(question_on(graph, Bytes::max(), terms).problem);
     return terms;
   } catch (const InputError& error) {
     if (!error.file().empty()) throw;
@@ -67,7 +67,7 @@ void add_machine_flags(CLI::App& command, MachineFlags& flags) {
                      "Most bytes of host memory that a plan may use (64GiB)");
   command.add_option(
       "--costs", flags.costs,
-      "Measured costs of slices of ops (a file); they override the device's roofline");
+      "Measured costs of parts of ops (a file); they override the device's roofline");
   command
       .add_option("--techniques", flags.techniques,
                   "Techniques that a plan may use: a list of recompute, in_place, offload, split, "

@@ -1,4 +1,4 @@
-// The flags that say what a plan may use: which techniques, and which links to the host.
+// The flags for the techniques that a plan may use and for the links to the host.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,12 @@ struct MachineFlags {
   std::string techniques = "default";
   std::optional<std::string> device, link, derate, host_budget, costs;
 
-  // InputError that names the flag, or the graph's file for what require_plannable refuses in it.
+  // InputError that names the flag, or the graph's file if require_plannable refuses the graph.
   Terms terms(Order order, const Graph& graph, const std::string& graph_path,
               std::vector<Transform> transforms = {}) const;
 };
 
-// What --techniques says; InputError that names the flag.
+// The value of --techniques; InputError that names the flag.
 Techniques asked_techniques(const std::string& list, bool has_machine);
 
 // `flags` must outlive the parsing.

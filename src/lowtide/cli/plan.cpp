@@ -11,10 +11,10 @@
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
-#include "lowtide/cli/live_line.h"
 #include "lowtide/cli/machine_flags.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
+#include "lowtide/cli/search_line.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/arena.h"
 #include "lowtide/io/text_file.h"
@@ -38,14 +38,14 @@ struct PlanArguments {
 
 // A start's transforms are those asked for, or, where transforms are looked for, any that may be
 // used.
-void demand_transforms(const std::string& path, const Plan& start, const Problem& problem,
+void demand_transforms(const std::string& path, const Plan& start, const Question& question,
                        bool looked_for) {
-  if (start.transforms == problem.transforms) return;
+  if (start.transforms == question.transforms) return;
   if (!looked_for)
     throw InputError(path,
                      "not usable as a start plan: its transforms differ from those of --transform");
   for (const Transform& transform : start.transforms)
-    if (!has_technique(problem.techniques, kind_of(transform)))
+    if (!has_technique(question.problem.techniques, kind_of(transform)))
       throw InputError(
           path,
           fmt::format("not usable as a start plan: it has a {}, which --techniques does not allow",
@@ -53,7 +53,8 @@ void demand_transforms(const std::string& path, const Plan& start, const Problem
 }
 
 // A plan over the budget is something to begin from, too.
-Plan load_start(const std::string& path, const Problem& problem, bool looked_for) {
+Plan load_start(const std::string& path, const Question& question, bool looked_for) {
+  const Problem& problem = question.problem;
   PlanFile file = load_plan(path);
   file.claims = {};
   file.offsets.clear();
@@ -64,7 +65,7 @@ Plan load_start(const std::string& path, const Problem& problem, bool looked_for
   const PlanVerdict verdict = check_plan(problem.graph, file);
   if (verdict.kind != PlanVerdict::Kind::holds)
     throw InputError(path, "not usable as a start plan: " + verdict.reason);
-  demand_transforms(path, file.plan, problem, looked_for);
+  demand_transforms(path, file.plan, question, looked_for);
   if (transfers(file.plan) && !problem.machine)
     throw InputError(
         path,
@@ -73,7 +74,7 @@ Plan load_start(const std::string& path, const Problem& problem, bool looked_for
 }
 
 // `looked_for`: whether transforms are.
-driver::Request make_request(const PlanArguments& given, const Problem& problem, bool looked_for,
+driver::Request make_request(const PlanArguments& given, const Question& question, bool looked_for,
                              const CancelToken& cancel) {
   driver::Request request;
   request.solver = given.search.solver;
@@ -83,7 +84,7 @@ driver::Request make_request(const PlanArguments& given, const Problem& problem,
   if (given.start == "auto" || given.start == "none")
     request.options.emplace_back("start", given.start);
   else if (!given.start.empty())
-    request.starts.push_back(load_start(given.start, problem, looked_for));
+    request.starts.push_back(load_start(given.start, question, looked_for));
   for (auto& option : given.search.solver_options()) request.options.push_back(std::move(option));
   return request;
 }
@@ -106,40 +107,37 @@ int run(const PlanArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   const Terms terms = given.links.terms(given.search.problem_order(), graph, given.graph,
                                         load_transforms(given.transforms, graph));
-  const Problem problem =
-      problem_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
+  const Question question =
+      question_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
   require_writable(given.output);
   const solve::SolverTable solvers = driver::all_solvers();
-  const bool looked_for = driver::looks_for_transforms(solvers, given.search.solver, problem);
+  const bool looked_for = driver::looks_for_transforms(solvers, given.search.solver, question);
 
   const auto start = std::chrono::steady_clock::now();
   driver::ArenaAnswer answer;  // the budget may be that of live bytes, all the same
   const Footprint footprint = given.wants_arena() ? Footprint::arena : Footprint::live;
   std::string not_written;
   {
-    driver::Request request = make_request(given, problem, looked_for, interrupt.token());
-    const bool live = !given.json && is_terminal(2);
-    LiveLine line(search_progress_text(problem, false, {}, graph.total_time()), live);
+    driver::Request request = make_request(given, question, looked_for, interrupt.token());
+    SearchLine line(graph, !given.json && is_terminal(2));
     {
       // A plan without a place yet is not the answer.
       Autosave autosave(!given.wants_arena() && io::may_be_replaced(given.output));
       request.watcher = [&](const solve::Progress& progress) {
-        if (live)
-          line.update(search_progress_text(problem, progress.plan != nullptr, progress.cost,
-                                           progress.bound.duration));
+        line.update(progress);
         if (progress.plan == nullptr || !autosave.wanted()) return;
         autosave.save([&, so_far = outcome_of(progress)] {
-          write_outcome(given.output, problem, terms.full_link, so_far, request);
+          write_outcome(given.output, question, terms.full_link, so_far, request);
         });
       };
       if (given.wants_arena())
-        answer = driver::solve_arena(solvers, problem, request);
+        answer = driver::solve_arena(solvers, question, request);
       else
-        answer.answer = driver::solve(solvers, problem, request);
+        answer.answer = driver::solve(solvers, question, request);
     }
     try {
       if (!given.output.empty())
-        write_outcome(given.output, problem, terms.full_link, answer.answer.outcome, request,
+        write_outcome(given.output, question, terms.full_link, answer.answer.outcome, request,
                       footprint, answer.placement);
     } catch (const InputError& error) {
       not_written = error.what();
@@ -148,7 +146,7 @@ int run(const PlanArguments& given) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   const PlanSummary summary{.graph = graph,
-                            .budget = problem.budget,
+                            .budget = question.problem.budget,
                             .terms = terms,
                             .answer = answer.answer,
                             .looked_for_transforms = looked_for,

@@ -25,7 +25,7 @@ void require_writable(const std::string& path) {
   if (!path.empty()) io::require_writable_file(path);
 }
 
-void write_outcome(const std::string& path, const Problem& problem,
+void write_outcome(const std::string& path, const Question& question,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request, Footprint footprint,
                    const std::optional<layout::PlanPlacement>& placement) {
@@ -34,21 +34,11 @@ void write_outcome(const std::string& path, const Problem& problem,
   asked.seed = request.seed;
   asked.time_limit = request.limits.seconds;
   asked.work_limit = request.limits.work;
-  PlanFile file = plan_file(problem, outcome, std::move(asked));
-  claim_full_link(file, problem.graph, full_link);
+  PlanFile file = plan_file(question, outcome, std::move(asked));
+  claim_full_link(file, question.problem.graph, full_link);
   file.footprint = footprint;
   if (placement) layout::write_offsets(file, *placement, driver::kArenaAlignment);
   io::write_text_file(path, io::write_plan(file));
-}
-
-std::string search_progress_text(const Problem& problem, bool has_plan, const Cost& cost,
-                                 Ticks bound) {
-  const Ticks base = problem.graph.total_time();
-  const std::string bound_text = fmt::format("bound {:.2f} %", overhead_percent(bound, base));
-  if (!has_plan) return "no plan within the budget yet   " + bound_text;
-  return fmt::format("overhead {:.2f} %   {}   gap {:.2f} %   peak {}",
-                     overhead_percent(cost.duration, base), bound_text,
-                     gap_percent(cost.duration, bound), report::bytes_text(cost.peak));
 }
 
 namespace {
@@ -65,14 +55,15 @@ std::string smallest_text(const Outcome& outcome) {
                          : "was the smallest peak found");
 }
 
-// Of the plan, or of those asked for where none was found.
+// The transforms of the plan or, without a plan, those of the request.
 const std::vector<Transform>& transforms_of(const PlanSummary& summary) {
   const std::optional<Plan>& plan = summary.answer.outcome.plan;
   return plan ? plan->transforms : summary.terms.transforms;
 }
 
-// What bound and floor are about: plans of the graph that the plan's transforms make, or those
-// given, or plans with any transforms; nothing where there can be none.
+// The plans that bound and floor refer to: plans of one transformed graph (with the plan's or the
+// given transforms), or plans with any transforms. Empty without transforms, and for an unsupported
+// problem.
 std::optional<BoundScope> scope_of(const PlanSummary& summary) {
   if (!summary.answer.support.yes) return std::nullopt;
   if (!summary.looked_for_transforms)
@@ -85,7 +76,7 @@ using Json = nlohmann::ordered_json;
 Json if_any(bool there, const auto& value) { return there ? Json(value) : Json(); }
 Json if_there(const auto& value) { return value ? Json(value->count()) : Json(); }
 
-// What the plan found takes over the link that it was derated from, if it takes another time.
+// The plan's duration over the full link, without the reserved tenth, if it differs.
 std::optional<Ticks> full_link_duration(const PlanSummary& summary) {
   const std::optional<Plan>& plan = summary.answer.outcome.plan;
   if (!plan || !transfers(*plan) || !summary.terms.full_link) return std::nullopt;

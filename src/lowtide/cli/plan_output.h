@@ -1,4 +1,4 @@
-// What `plan` writes and prints.
+// The output of `plan`: files and text.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,19 @@
 
 namespace lowtide::cli {
 
-// InputError if no file can be written there: said before a search, not after it. "-" and an empty
-// path pass.
+// InputError if no file can be written there, so that the error comes before a search. "-" and an
+// empty path pass.
 void require_writable(const std::string& path);
 
-// The note of a plan that is not the last word.
+// The note in a plan file that is written during the search.
 inline constexpr const char* kWrittenMeanwhile = "written while the search was running";
 
 // Writes the plan file of an outcome; limits and seed are the request's. `full_link`: as of Terms.
 // With the footprint arena the plan has that placement.
-void write_outcome(const std::string& path, const Problem& problem,
+void write_outcome(const std::string& path, const Question& question,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request, Footprint footprint = Footprint::live,
                    const std::optional<layout::PlanPlacement>& placement = std::nullopt);
-
-// What the live line says of a search.
-std::string search_progress_text(const Problem& problem, bool has_plan, const Cost& cost,
-                                 Ticks bound);
 
 struct PlanSummary {
   const Graph& graph;

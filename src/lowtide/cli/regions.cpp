@@ -114,7 +114,7 @@ std::string json_text(const TransformedGraph& now, bool hoisted, Ticks base,
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Of a region in several numbers of parts only those of which none needs as little of both.
+// For each region only the numbers of parts that are not dominated in both figures.
 std::vector<report::RegionRow> rows_of(const Graph& graph, const TransformedGraph& now,
                                        const rewrite::Survey& survey) {
   std::vector<report::RegionRow> rows;
@@ -241,12 +241,12 @@ int run(const RegionsArguments& given) {
 
 void add_regions(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "regions", "List regions that a split could run in slices, with estimated savings and costs");
+      "regions", "List regions that a split could run in parts, with estimated savings and costs");
   const auto given = std::make_shared<RegionsArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command
       ->add_option("--device", given->device,
-                   "Device that prices slices of ops: a name ('lowtide devices') or a file")
+                   "Device that prices parts of ops: a name ('lowtide devices') or a file")
       ->capture_default_str();
   command->add_option("--costs", given->costs,
                       "Measured costs (a file); they override the roofline");

@@ -1,4 +1,4 @@
-// The flags that every command which searches has.
+// The flags of every command that searches.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace lowtide::cli {
 
 struct SearchFlags {
   std::string solver = "auto";
-  std::vector<std::string> options;  // of the solver, as they are written
+  std::vector<std::string> options;  // of the solver, as written: NAME=VALUE
   std::string order = "free";
   std::optional<double> time;
   std::optional<std::int64_t> work;
@@ -27,8 +27,8 @@ struct SearchFlags {
 
   // `cancel` must outlive the limits.
   LimitSettings limits(const CancelToken& cancel) const;
-  int thread_count() const;  // all cores unless told
-  // Names and values; InputError for what has no sign of equality.
+  int thread_count() const;  // all cores unless --threads is set
+  // Names and values; InputError for an entry without an equals sign.
   std::vector<std::pair<std::string, std::string>> solver_options() const;
   Order problem_order() const { return order == "given" ? Order::given : Order::free; }
 };

@@ -74,7 +74,7 @@ void print_text(const solve::SolverTable& table, bool with_options) {
   for (const engines::EngineKind kind : {engines::EngineKind::cpsat, engines::EngineKind::highs}) {
     const engines::EngineState engine = engines::find_engine(kind);
     const std::string_view name = to_string(kind);
-    // What is missing begins with "NAME: ", as here the line does.
+    // The reason in `missing` begins with "NAME: ", as this line does.
     fmt::print("{:<10} {}\n", name,
                engine.missing.empty() ? engine.version + ", " + engine.paths.library
                                       : engine.missing.substr(name.size() + 2));

@@ -1,4 +1,4 @@
-// What stands at the other end: a terminal of some width, or a pipe.
+// Whether a descriptor is a terminal, and how wide it is.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace lowtide::cli {
 
 bool is_terminal(int descriptor);
-// Columns of $COLUMNS or of the window there, or 80.
+// The columns of $COLUMNS or of the terminal's window, or 80.
 std::size_t width_of(int descriptor);
 
 // For text on standard output: the window's width or $COLUMNS or 80; colour on a terminal unless

@@ -1,4 +1,4 @@
-// The devices that are built in: graphics cards by their vendor's data sheets, and a small CPU.
+// The built-in devices: graphics cards by their vendor's data sheets, and a small CPU.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace lowtide {
 
-// By name, in alphabetical order. Rates are those of the data sheet, which roofline.h takes a share
-// of; host links are what copies from pinned memory commonly reach, since plans take them as they
-// are.
+// In alphabetical order. Rates are those of the data sheets, of which roofline.h takes a share.
+// Host links have the rate that copies from pinned memory commonly reach, since plans use them
+// unchanged.
 std::span<const Device> built_in_devices();
 const Device* find_built_in_device(std::string_view name);  // null if there is none
 

@@ -1,4 +1,4 @@
-// What calls of operators were seen to take on one machine.
+// Measured costs of operator calls on one machine.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,27 @@
 
 namespace lowtide {
 
-// Of one call. ns may be 0 for what takes no time of its own.
+// The cost of one call. ns may be 0.
 struct CallCost {
   std::int64_t ns = 0;
   Bytes workspace;
   bool operator==(const CallCost&) const = default;
 };
 
-// Calls are told apart by kind, by shapes, strides and number types of their operands, and by their
-// literal arguments, whose order is nothing. Offsets are nothing either.
+// Calls are distinguished by kind, by shapes, strides and number types of their operands, and by
+// their literal arguments. The order of arguments and offsets do not matter.
 class CostTable {
  public:
   struct Entry {
     std::string kind;
-    std::vector<Operand> operands;  // `tensor` and `offset` mean nothing
+    std::vector<Operand> operands;  // `tensor` and `offset` are ignored
     std::vector<Argument> arguments;
     CallCost cost;
   };
 
-  // False if that call is there already; what is there stays.
+  // Returns false, and changes nothing, if the call is present.
   bool add(Entry entry);
-  const CallCost* find(const Call& call) const;  // null: never measured
+  const CallCost* find(const Call& call) const;  // null: not measured
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
@@ -40,8 +40,8 @@ class CostTable {
   std::unordered_map<std::string, std::size_t> index_;
 };
 
-// The table in which each op of a graph with operands costs what the graph says, the first of equal
-// calls; for graphs whose times were measured. InputError (place: "graph") if its tick is no time.
+// The table in which each op with operands has the cost that the graph states, the first of equal
+// calls; for graphs with measured times. Throws InputError (place: "graph") if the tick is no time.
 CostTable costs_of(const Graph& graph);
 
 }  // namespace lowtide

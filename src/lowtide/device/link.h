@@ -1,4 +1,4 @@
-// The speed of a link, and how people write it: "25GB/s,10us".
+// The speed of a link, and its text form: "25GB/s,10us".
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,9 @@ struct LinkSpeed {
   bool operator==(const LinkSpeed&) const = default;
 };
 
-// Bytes a second and, after a comma, the latency of each transfer (0 if it is left out):
-// "25GB/s", "12.5 GB/s, 5us". GB are 10^9 bytes, GiB 2^30. Decimal fractions are read exactly; a
-// latency is rounded up to whole nanoseconds. Throws InputError (place: link "TEXT") saying what
-// would be right.
+// Parses bytes per second and, after a comma, the latency of each transfer (default 0): "25GB/s",
+// "12.5 GB/s, 5us". GB are 10^9 bytes, GiB 2^30. Decimal fractions are exact; a latency is rounded
+// up to whole nanoseconds. Throws InputError (place: link "TEXT") that says what would be right.
 LinkSpeed parse_link(std::string_view text);
 
 }  // namespace lowtide

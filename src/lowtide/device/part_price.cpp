@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "lowtide/base/error.h"
+#include "lowtide/device/cards.h"
 #include "lowtide/device/roofline.h"
 #include "lowtide/ops/operations.h"
 
@@ -49,6 +51,11 @@ std::int64_t modelled(const Device& device, const Call& call, const std::string&
 }
 
 }  // namespace
+
+const Device& Prices::device_or_default() const {
+  constexpr std::string_view kDefault = "a100";
+  return device ? *device : *find_built_in_device(kDefault);
+}
 
 CallCost price(const Device& device, const CostTable* table, const Call& call,
                const std::string& label) {

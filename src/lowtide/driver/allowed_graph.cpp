@@ -1,4 +1,4 @@
-// A copy is made only where something has to go.
+// The graph is copied only if something must be removed.
 #include "lowtide/driver/allowed_graph.h"
 
 #include <utility>

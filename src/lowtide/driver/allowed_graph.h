@@ -1,5 +1,5 @@
-// What a problem's techniques leave of its graph. Solvers, floors and bounds never ask which
-// techniques are allowed: the graph that they see has nothing to use but those.
+// Reduces a problem to the part of its graph that its techniques allow. So solvers, floors and
+// bounds never ask which techniques are allowed: the reduced graph has only those.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace lowtide::driver {
 
-// Without `recompute` no op may be computed again, without `in_place` none has pairs, without
-// `offload` there is no machine. Plans for the reduced problem are plans for the original one, of
+// Without `recompute` no op is recomputable, without `in_place` there are no pairs, and without
+// `offload` there is no machine. Plans for the reduced problem are plans for the original one, at
 // the same cost.
 class AllowedGraph final : public Reduction {
  public:
   explicit AllowedGraph(const Problem& original);
 
-  // On the original graph if nothing of it has to go.
+  // Uses the original graph if nothing must be removed.
   const Problem& problem() const override { return problem_; }
 
  private:

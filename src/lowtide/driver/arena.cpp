@@ -48,10 +48,10 @@ class Incumbents {
 
 class ArenaSearch {
  public:
-  ArenaSearch(const solve::SolverTable& solvers, const Problem& problem, const Request& request,
+  ArenaSearch(const solve::SolverTable& solvers, const Question& question, const Request& request,
               Bytes alignment)
       : solvers_(solvers),
-        problem_(problem),
+        question_(question),
         request_(request),
         alignment_(alignment),
         limits_(request.limits) {}
@@ -67,15 +67,15 @@ class ArenaSearch {
  private:
   // By how much the best plan's arena is above the budget; nothing without a plan.
   std::optional<Bytes> plan_and_place(double share) {
-    Problem problem = problem_;
-    problem.budget = live_budget_;
+    Question question = question_;
+    question.problem.budget = live_budget_;
     Request request = request_;
     request.limits = limits_.remaining(share);
     request.seed += rounds_;
     if (latest_) request.starts.insert(request.starts.begin(), latest_->plan);
     Incumbents incumbents;
     request.watcher = incumbents.watch(request_.watcher);
-    Answer answer = solve(solvers_, problem, request);
+    Answer answer = solve(solvers_, question, request);
     limits_.spend_all(answer.work);
     ended_ = by_itself(answer.outcome.stopped_by);
     const std::optional<Plan> plan = answer.outcome.plan;
@@ -99,7 +99,7 @@ class ArenaSearch {
     if (fits_) {
       const Bytes step((fails_->count() - fits_->count()) / 2);
       live_budget_ = *fits_ + step;
-      return step.count() > problem_.budget.count() / 2000;
+      return step.count() > question_.problem.budget.count() / 2000;
     }
     return live_budget_ > Bytes(0);
   }
@@ -115,13 +115,14 @@ class ArenaSearch {
       if (candidate.cost.duration > as_good && excess && *excess <= Bytes(0)) break;
       Limits limits(limits_.remaining(share));
       layout::PlanPlacement placed = layout::place_plan(
-          problem_.graph, candidate.plan,
-          {.alignment = alignment_, .capacity = problem_.budget, .seed = request_.seed}, limits);
+          question_.problem.graph, candidate.plan,
+          {.alignment = alignment_, .capacity = question_.problem.budget, .seed = request_.seed},
+          limits);
       limits_.spend_all(limits.work());
       if (candidate.cost.duration <= as_good)
-        excess = std::min(excess.value_or(Bytes::max()), placed.arena - problem_.budget);
+        excess = std::min(excess.value_or(Bytes::max()), placed.arena - question_.problem.budget);
       if (!smallest_ || placed.arena < *smallest_) smallest_ = placed.arena;
-      if (placed.arena > problem_.budget) continue;
+      if (placed.arena > question_.problem.budget) continue;
       found_ = candidate;
       placement_ = std::move(placed);
       break;
@@ -154,11 +155,11 @@ class ArenaSearch {
   }
 
   const solve::SolverTable& solvers_;
-  const Problem& problem_;
+  const Question& question_;
   const Request& request_;
   Bytes alignment_;
   Limits limits_;
-  Bytes live_budget_ = problem_.budget;
+  Bytes live_budget_ = question_.problem.budget;
   std::optional<Bytes> fits_, fails_;  // live budgets: the largest, the smallest
   std::uint64_t rounds_ = 0;
   bool ended_ = false;  // the latest solve had nothing more to try
@@ -170,9 +171,9 @@ class ArenaSearch {
 
 }  // namespace
 
-ArenaAnswer solve_arena(const solve::SolverTable& solvers, const Problem& problem,
+ArenaAnswer solve_arena(const solve::SolverTable& solvers, const Question& question,
                         const Request& request, Bytes alignment) {
-  return ArenaSearch(solvers, problem, request, alignment).run();
+  return ArenaSearch(solvers, question, request, alignment).run();
 }
 
 }  // namespace lowtide::driver

@@ -19,7 +19,7 @@ namespace lowtide::driver {
 inline constexpr Bytes kArenaAlignment = Bytes(512);
 
 struct ArenaAnswer {
-  Answer answer;  // its plan's arena is within the problem's budget
+  Answer answer;  // its plan's arena is within the question's budget
   std::optional<layout::PlanPlacement> placement;  // of that plan
   // Where no plan lies within the budget: the smallest arena of those that were placed.
   std::optional<Bytes> smallest_arena;
@@ -27,7 +27,7 @@ struct ArenaAnswer {
 
 // As solve(), with the budget as the limit of the arena, offsets in multiples of the alignment. The
 // watcher sees plans whose live bytes are within the budget, before they are placed.
-ArenaAnswer solve_arena(const solve::SolverTable& solvers, const Problem& problem,
+ArenaAnswer solve_arena(const solve::SolverTable& solvers, const Question& question,
                         const Request& request, Bytes alignment = kArenaAlignment);
 
 }  // namespace lowtide::driver

@@ -1,27 +1,26 @@
-// Problem: the least time for each of many budgets, in the time that one of them would take.
+// Problem: find the least time for each of many budgets, in the time of one solve.
 //
-// Idea: neighbours are nearly the same problem. A plan for one budget is a plan for every larger
-// one and a start for the next smaller; a bound of one budget holds for every smaller one. So solve
-// the two ends, then the middle, then the quarters and so on, each from the plans on both sides of
-// it, with a part of the limits; then give what is left, in a few passes, to the points that are
-// farthest from their bound. Points that reach it, or that are proven impossible, cost nothing
-// more. Between the two, look for the smallest budget of all below the smallest peak seen: four
-// budgets at a time, up to the largest at which nothing is found.
+// Idea: neighbouring budgets are nearly the same problem. A plan for one budget is a plan for every
+// larger one and a start plan for the next smaller one; a bound for one budget holds for every
+// smaller one. So solve both ends, then the middle, then the quarters and so on, each from the
+// plans on both sides, with a share of the limits. Then the remaining limits go, in a few passes,
+// to the points farthest from their bound. Points that reach it, or that are proven infeasible,
+// cost nothing more. Between both stages, search the smallest budget of all, below the smallest
+// peak so far: four budgets at a time, up to the largest at which nothing is found.
 //
-// What a solve leaves over its budget is of use too: as a plan for the next larger one, and as a
-// start from which the search comes down into the budget. And where `auto` answers, only the first
-// pass runs the whole of it. What its constructive parts make does not change until the next call;
-// so the later passes are the search alone, and in the first and the last of them the bounds.
+// Plans over the budget of a solve are used too: as plans for the next larger budget, and as start
+// plans from which the search comes down into the budget. If the solver is `auto`, only the first
+// pass runs all of it, since its constructive solvers make the same plans again. Later passes run
+// the search alone, and the first and the last of them also the bounds.
 //
-// Invariant: a point's plan is the best of all plans that any solve has found within its budget,
-// its bound the best of all claims for its budget or a larger one. So the curve falls, whatever the
+// Invariant: the plan of a point is the best plan that any solve has found within its budget, and
+// its bound is the best bound for its budget or a larger one. So the curve falls, whatever the
 // solver does, and no pass makes a point worse.
 //
-// Loses: a run with more work is not a continuation of one with less, since every slice is longer
-// and the search cools down over the whole of its slice; so single points may come out worse,
-// mostly those of the smallest budgets. And against as many runs of their own where the points have
-// little in common, and on graphs so large that one short solve does not come to a first plan of
-// its own.
+// Loses: a run with more work is not a continuation of one with less, since every share is larger
+// and the search cools down over its whole share. So single points may come out worse, mostly at
+// the smallest budgets. Also against separate runs if the points have little in common, and on
+// graphs so large that a short solve finds no first plan.
 #include "lowtide/driver/curve.h"
 
 #include <algorithm>
@@ -39,15 +38,15 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr double kFirstCurve = 10;  // seconds: the first pass takes no more than in so short a run
-constexpr int kPasses = 2;          // after the first, of a solver that has no parts
-// With parts each pass is longer than the one before, and the shortest does so much work at a
-// point.
+constexpr double kFirstCurve = 10;  // seconds: the limit of the first pass
+constexpr int kPasses = 2;          // after the first pass, for a solver without subsolvers
+// With subsolvers each pass is longer than the one before, and the shortest does this much work at
+// a point.
 constexpr double kGrowth = 1.4, kLeastWork = 20'000, kLeastWorkPerOp = 10;
 constexpr int kMostPasses = 8;
-constexpr double kProof = 1.0 / 3;  // of what the search of that point gets
+constexpr double kProof = 1.0 / 3;  // of the share of the search at that point
 constexpr int kSmallestRounds = 4;
-constexpr double kSmallestShare = 0.15;  // of what the first pass leaves, a fourth in each round
+constexpr double kSmallestShare = 0.15;  // of the limits left; a fourth in each round
 constexpr std::int64_t kProbes = 4;
 
 std::vector<Bytes> budgets_of(const CurveRequest& request) {
@@ -67,7 +66,7 @@ std::vector<Bytes> budgets_of(const CurveRequest& request) {
   return budgets;
 }
 
-// Both ends, then what halves each stretch.
+// Both ends, then the middle of each interval.
 std::vector<std::vector<std::size_t>> waves_of(std::size_t count) {
   std::vector<std::vector<std::size_t>> waves{{count - 1}};
   if (count > 1) waves.front().push_back(0);
@@ -82,7 +81,8 @@ std::vector<std::vector<std::size_t>> waves_of(std::size_t count) {
       halves.emplace_back(low, middle);
       halves.emplace_back(middle, high);
     }
-    std::ranges::reverse(wave);  // large budgets first: the easier, and the others' starts
+    // Large budgets first: they are easier, and give start plans for the others.
+    std::ranges::reverse(wave);
     if (!wave.empty()) waves.push_back(std::move(wave));
     stretches = std::move(halves);
   }
@@ -113,7 +113,7 @@ class CurveRun {
   int passes() const;
   bool round(const std::vector<SweepTask>& tasks, double share);
   void report() const;
-  double gap(Bytes budget) const;  // as a part of the graph's own time
+  double gap(Bytes budget) const;  // relative to the base duration
   Bytes smallest() const { return sweep_.known().smallest()->cost.peak; }
   Tradeoff result() const;
 
@@ -125,7 +125,7 @@ class CurveRun {
 
 bool CurveRun::round(const std::vector<SweepTask>& tasks, double share) {
   const Frontier& known = sweep_.known();
-  // On the way to the best plan of one budget a solver may pass through the best of a smaller one.
+  // A solver may find the best plan for a smaller budget on the way.
   const auto wanted = [&](const Cost& cost) {
     if (cost.peak < known.smallest()->cost.peak) return true;
     const auto next = std::ranges::lower_bound(budgets_, cost.peak);
@@ -164,7 +164,7 @@ double CurveRun::gap(Bytes budget) const {
 }
 
 void CurveRun::first_pass() {
-  // However long the whole may take, there is a first curve soon.
+  // However long the whole run is, a first curve comes soon.
   const double seconds = request_.settings.limits.seconds.value_or(0);
   const double part = seconds > kFirstCurve ? kFirstCurve / seconds : 1;
   const auto waves = waves_of(budgets_.size());
@@ -176,14 +176,14 @@ void CurveRun::first_pass() {
       if (open(at)) tasks.push_back({.budget = budgets_[at]});
     for (std::size_t next = i + 1; next < waves.size(); ++next)
       later.push_back(static_cast<std::size_t>(std::ranges::count_if(waves[next], open)));
-    // What comes after the waves is worth as much again, and a half.
+    // The stages after the waves get as much again, and a half.
     later.push_back(static_cast<std::size_t>(1.5 * static_cast<double>(budgets_.size())));
     round(tasks, sweep_.share(tasks.size(), later) * part);
   }
 }
 
 void CurveRun::find_smallest() {
-  // Below it nothing was found; it is no proof.
+  // Nothing was found below it; that is no proof.
   Bytes low = sweep_.known().floor();
   for (Bytes budget : budgets_)
     if (budget < smallest()) low = std::max(low, budget);
@@ -219,7 +219,7 @@ int CurveRun::passes() const {
 void CurveRun::refine() {
   const int count = passes();
   const double growth = sweep_.by_parts() ? kGrowth : 1;
-  double rest = 1;  // of the passes from this one on, in units of this one
+  double rest = 1;  // the remaining passes from this one on, in units of this one
   for (int i = 1; i < count; ++i) rest = rest * growth + 1;
   for (int i = 0; i < count; ++i) {
     if (!refine(1 / rest, static_cast<std::size_t>(i), i == 0 || i == count - 1)) return;
@@ -233,8 +233,8 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
   double sum = 0;
   for (Bytes budget : budgets) sum += gap(budget);
   const double mean = std::max(sum / static_cast<double>(budgets.size()), 1e-9);
-  // Where there is no plan yet, there is more to win than a gap says; most at the largest of those
-  // budgets, which is the easiest and would be a start for the others.
+  // Points without a plan count more than their gap, most of all the largest such budget: it is the
+  // easiest, and its plan would be a start plan for the others.
   Bytes next(-1);
   for (Bytes budget : budgets)
     if (budget < smallest() && !sweep_.known().decided(budget)) next = std::max(next, budget);
@@ -247,7 +247,7 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
     if (!sweep_.by_parts()) continue;
     const Frontier::Entry* best = sweep_.known().best(budget);
     if (sweep_.open()) {
-      // The first of these passes looks for transforms once more, with all that is known now.
+      // The first of these passes looks for transforms once more, with all plans so far.
       if (pass == 0 || best == nullptr) continue;
       tasks.back().transforms = best->plan->transforms;
     }

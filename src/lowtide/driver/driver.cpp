@@ -1,4 +1,5 @@
-// A problem is reduced, one solver runs on it, its answer is brought back and passes the gate.
+// A question is reduced to a problem, one solver runs on it, its answer is brought back and passes
+// the gate.
 #include "lowtide/driver/driver.h"
 
 #include <algorithm>
@@ -26,14 +27,16 @@ const solve::Solver& find_solver(const solve::SolverTable& solvers, const std::s
 }
 
 // Whether plans of the solver may have transforms of its own.
-bool may_offer_transforms(const solve::Solver& solver, const Problem& problem) {
-  return solver.traits().has(solve::Trait::transforms) && problem.transforms.empty() &&
-         problem.live_limits.empty() && (problem.techniques.split || problem.techniques.hoist);
+bool may_offer_transforms(const solve::Solver& solver, const Question& question) {
+  const Techniques& techniques = question.problem.techniques;
+  return solver.traits().has(solve::Trait::transforms) && question.transforms.empty() &&
+         question.live_limits.empty() && (techniques.split || techniques.hoist);
 }
 
-// Runs the solver on a reduced problem. `smallest` of the answer is set whenever a plan was seen.
+// Runs the solver on a reduced problem. `transform_prices` is null if plans may have no transforms.
+// `smallest` of the answer is set whenever a plan was seen.
 Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const Problem& problem,
-           Request request, bool may_transform) {
+           Request request, const Prices* transform_prices) {
   solve::ContextSettings settings{.limits = request.limits,
                                   .seed = request.seed,
                                   .threads = request.threads,
@@ -42,29 +45,29 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
                                   .known = request.known,
                                   .solvers = &solvers,
                                   .watcher = std::move(request.watcher),
-                                  .transforms = may_transform};
+                                  .transform_prices = transform_prices};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
-  // A plan of another graph or in a forbidden order is nothing to begin from.
+  // Plans of another graph or in a forbidden order are no start plans.
   Problem unlimited = problem;
   unlimited.budget = Bytes::max();
   unlimited.time_limit.reset();
   std::erase_if(settings.starts, [&](const Plan& start) { return !verify(unlimited, start).ok; });
   Answer answer;
-  // Its clock begins before an engine is looked for.
+  // The limits begin before an engine is searched.
   solve::Context context(problem, solver.name(), std::move(settings));
   const auto over = [&context] { return context.limits().over(); };
   const std::string missing = solver.missing(over);
-  // Where there was no time to find out, the solver stops as it does at any moment.
+  // If there was no time for that search, the solver stops as at any deadline.
   answer.support = missing.empty() || over() ? support_of(solver, problem)
                                              : solve::Support::no("it needs " + missing);
   if (!answer.support.yes) {
-    // What is true of every problem is true of this one.
+    // Bounds that hold for every problem.
     solve::Context untried(problem, solver.name(), {});
     untried.set_note(answer.support.reason);
     answer.outcome = untried.finish();
     return answer;
   }
-  // A solver may make nothing of its starts; then they still are answers.
+  // If the solver ignores its start plans, they still count as plans.
   for (const Plan& start : context.starts()) context.offer(start, "start");
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
@@ -73,17 +76,17 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
   return answer;
 }
 
-// Reduces the problem, runs the solver, and brings its answer back. The plan is verified on the
-// reduced graph if that is another one than the problem's; on the problem's own graph the caller
+// Reduces the question, runs the solver, and brings its answer back. The plan is verified on the
+// reduced graph if that is another one than the question's; on the question's own graph the caller
 // verifies it.
 Answer solve_reduced(const solve::SolverTable& solvers, const solve::Solver& solver,
-                     const Problem& original, Request request, Gate& gate) {
+                     const Question& original, Request request, Gate& gate) {
   const ReductionStack reductions = reductions_for(original);
   request.starts = reductions.starts(std::move(request.starts));
   request.watcher = reductions.translate(std::move(request.watcher));
   Answer answer = run(solvers, solver, reductions.problem(), std::move(request),
-                      may_offer_transforms(solver, original));
-  if (reductions.is_graph_reduced()) gate.verify(reductions.problem(), answer.outcome);
+                      may_offer_transforms(solver, original) ? &original.prices : nullptr);
+  if (reductions.is_graph_reduced()) gate.verify({reductions.problem()}, answer.outcome);
   reductions.bring_back(answer);
   if (const Outcome& outcome = answer.outcome;
       outcome.plan && !(outcome.smallest_peak && *outcome.smallest_peak < outcome.cost.peak))
@@ -91,7 +94,7 @@ Answer solve_reduced(const solve::SolverTable& solvers, const solve::Solver& sol
   return answer;
 }
 
-// The same steps over another link are a plan too, of another duration.
+// The same steps over the full link are a plan too, with another duration.
 Request over_link_of(const Problem& problem, Request request) {
   for (Plan& start : request.starts)
     if (start.machine && problem.machine) start.machine = problem.machine;
@@ -120,32 +123,36 @@ solve::SolverTable all_solvers() {
 }
 
 bool looks_for_transforms(const solve::SolverTable& solvers, std::string_view solver,
-                          const Problem& problem) {
+                          const Question& question) {
   const solve::Solver* found = solvers.find(solver);
-  if (found == nullptr || !may_transform(problem)) return false;
+  if (found == nullptr || !may_transform(question)) return false;
   return found->traits().has(solve::Trait::portfolio) ||
          found->traits().has(solve::Trait::transforms);
 }
 
-Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request) {
+Answer solve(const solve::SolverTable& solvers, const Question& question, const Request& request) {
   const solve::Solver& solver = find_solver(solvers, request.solver);
-  require_plannable(problem);
-  const Request with_link = over_link_of(problem, request);
+  require_plannable(question.problem);
+  const Request with_link = over_link_of(question.problem, request);
   Gate gate(solver.name());
   Answer answer;
-  if (solver.traits().has(solve::Trait::portfolio) && may_transform(problem)) {
-    answer = search_transforms(problem, with_link, [&](const Problem& trial, const Request& how) {
+  if (solver.traits().has(solve::Trait::portfolio) && may_transform(question)) {
+    answer = search_transforms(question, with_link, [&](const Question& trial, const Request& how) {
       Answer found = solve_reduced(solvers, solver, trial, how, gate);
       gate.check_claims(found.outcome);
       return found;
     });
   } else {
-    answer = solve_reduced(solvers, solver, problem, with_link, gate);
+    answer = solve_reduced(solvers, solver, question, with_link, gate);
   }
-  gate.verify(problem, answer.outcome);
+  gate.verify(question, answer.outcome);
   answer.verifications = gate.verifications();
   add_note(answer.outcome, failures_text(answer.outcome.parts));
   return answer;
+}
+
+Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request) {
+  return solve(solvers, Question{problem}, request);
 }
 
 }  // namespace lowtide::driver

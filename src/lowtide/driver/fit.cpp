@@ -1,23 +1,22 @@
-// Problem: the smallest budget for which some plan takes no longer than a given time.
+// Problem: find the smallest budget for which some plan takes no longer than a given time.
 //
-// Idea: solvers answer the other question, the least time within a budget, and its answers fall as
-// budgets rise; so search the budgets. Ask at several evenly spaced ones at a time; each solve ends
-// as soon as its plan is short enough. Go on between the largest budget at which none was and the
-// smallest peak of one that is. A plan's own peak is often well below the budget it was made for,
-// and then is where the next round begins. When the stretch is narrow, spend what is left just
-// below its upper end, where a little more search may find a little less memory, and further down,
-// where bounds may prove that nothing can be found.
+// Idea: solvers minimise time within a budget, and the time falls as the budget rises. So search
+// over budgets. Try several evenly spaced ones at a time; each solve ends as soon as its plan is
+// short enough. Continue between the largest budget without such a plan and the smallest peak of
+// one. A plan's peak is often well below its budget, and the next round then begins there. When the
+// interval is narrow, spend the remaining limits just below its upper end, where more search may
+// find a little less memory, and further down, where bounds may prove that nothing exists.
 //
-// Before that the graph as it is goes down in steps, each from the plan before (fit_race.cpp).
-// Where transforms are looked for, which of them is as much a question as the budget: then that is
-// all.
+// Before that, the original graph goes down in steps, each from the plan before (fit_race.cpp). If
+// transforms are looked for, their choice matters as much as the budget; then that is all.
 //
-// A solver that minimises memory within a time limit itself is asked that, once.
+// A solver that minimises memory within a time limit itself is called once.
 //
 // Invariant: the answer is the plan with the smallest peak that any solve has found within the time
 // limit, and below the floor it is proven that there is none.
 //
-// Loses: where plans of middling budgets come late. A budget that was given up too early is tried
+// Loses: if plans for middling budgets come late. A budget that was given up too early is tried
+// again only when the search ends near it.
 // again only when the search ends near it.
 #include "lowtide/driver/fit.h"
 
@@ -36,13 +35,13 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr double kRaceShare = 0.4;  // of the limits, where there is something to prove after it
+constexpr double kRaceShare = 0.4;  // of the limits, if there is something to prove afterwards
 constexpr std::int64_t kFirstProbes = 8, kProbes = 4;
-constexpr int kFirstSteps = 4, kSteps = 8;   // rounds that narrow the stretch, and after it
+constexpr int kFirstSteps = 4, kSteps = 8;   // rounds that narrow the interval; later rounds
 constexpr std::int64_t kManySolves = 1'000;  // more than any round has
-constexpr double kNarrow = 0.001;            // of the own peak
-constexpr double kFirstShare = 0.2;          // of the limits, where the own order takes too long
-constexpr double kLinkShare = 0.1;           // of what is left
+constexpr double kNarrow = 0.001;            // of the baseline peak
+constexpr double kFirstShare = 0.2;          // of the limits, if the given order takes too long
+constexpr double kLinkShare = 0.1;           // of the remaining limits
 
 class FitRun {
  public:
@@ -53,14 +52,14 @@ class FitRun {
         sweep_(solvers, graph, request.terms, request.settings) {}
 
   Fit run() {
-    // The graph's own order takes too long only where what begins on the host is waited for; with
-    // room for all of it, it can be fetched early.
+    // The unplanned step takes too long only if it waits for tensors at home on the host. With
+    // memory for all of them they can be fetched early.
     if (smallest() == nullptr) round({own_peak_}, kFirstShare);
     if (smallest() != nullptr) {
       report();
       if (sweep_.open() || sweep_.by_parts()) race_or_say_why();
       if (!sweep_.open()) {
-        // The bounds tell what the link is worth, of a budget that is no less than the answer's.
+        // The bounds give the price of the link, for a budget that is no smaller than the answer's.
         if (request_.terms.machine) round({upper()}, kLinkShare);
         narrow();
         push();
@@ -90,19 +89,19 @@ class FitRun {
     return smallest() != nullptr ? smallest()->cost.peak : own_peak_ + Bytes(1);
   }
   Bytes floor() const { return sweep_.known().floor(request_.time_limit); }
-  // A budget between, in so many parts of the stretch.
+  // A budget inside the interval, divided into so many parts.
   static Bytes between(Bytes low, Bytes high, std::int64_t part, std::int64_t parts) {
     return low + Bytes(checked_mul_div((high - low).count(), part, parts, Rounding::floor));
   }
   std::vector<SweepTask> tasks_for(std::vector<Bytes> budgets) const;
-  // So many as that share of what is left is worth; one, if there is too little.
+  // The number of solves that this share of the remaining limits allows; at least one.
   std::int64_t solves(double share) const {
     const double left = sweep_.work_left(), one = least_solve(ops_);
     return left < kManySolves * one
                ? std::max<std::int64_t>(1, static_cast<std::int64_t>(share * left / one))
                : kManySolves;
   }
-  // A race that fails leaves what it has reached.
+  // A race that fails keeps its results so far.
   void race_or_say_why() {
     bool watcher_threw = false;
     const auto told = [&] {
@@ -119,7 +118,7 @@ class FitRun {
       sweep_.say_failed("the search for transforms", error.what());
     }
   }
-  // In no less than so much of what is left as one solve needs.
+  // At least the share of the remaining limits that one solve needs.
   bool round(std::vector<Bytes> budgets, double share);
   void narrow();
   void push();
@@ -147,7 +146,7 @@ bool FitRun::round(std::vector<Bytes> budgets, double share) {
   const bool ran = sweep_.round(tasks_for(std::move(budgets)), share, [&](const Cost& cost) {
     return cost.duration <= request_.time_limit && cost.peak < upper_before;
   });
-  // Plans that are too long still are starts; one for each stretch of budgets is enough.
+  // Plans that are too long are start plans; one for each interval of budgets is enough.
   const std::int64_t stretch = std::max<std::int64_t>(1, own_peak_.count() / 64);
   std::int64_t last = -1;
   const Frontier::Entry* answer = smallest();
@@ -179,7 +178,7 @@ void FitRun::narrow() {
 
 void FitRun::push() {
   const std::int64_t little = std::max<std::int64_t>(1, own_peak_.count() / 400);
-  // The last step is taken again for as long as there is something left to do it with.
+  // The last step is repeated while limits are left.
   for (int left = kSteps;; left = std::max(1, left - 1)) {
     const Bytes high = upper();
     if (floor() >= high) return;
@@ -188,10 +187,10 @@ void FitRun::push() {
       if (high.count() > less) budgets.push_back(high - Bytes(less));
     budgets.push_back(high);
     for (std::int64_t part : {1, 2}) budgets.push_back(between(floor(), high, part, 3));
-    // Where there is work for few, another each time.
+    // With work for few of them, another one each time.
     const auto few = std::min(std::ssize(budgets), solves(1.0 / left));
     std::ranges::rotate(budgets, budgets.begin() + (kSteps - left) * few % std::ssize(budgets));
-    // Those that have been tried to the end are passed over.
+    // Budgets that were searched to the end are skipped.
     bool ran = false;
     for (auto next = budgets.begin(); next != budgets.end() && !ran;) {
       const auto end = next + std::min(few, budgets.end() - next);
@@ -203,13 +202,14 @@ void FitRun::push() {
 }
 
 // Of a solver that minimises memory itself.
-Fit ask_once(const solve::SolverTable& solvers, const Problem& problem, const FitRequest& request) {
+Fit ask_once(const solve::SolverTable& solvers, const Question& question,
+             const FitRequest& request) {
   const SweepSettings& how = request.settings;
   Fit fit;
   fit.terms = request.terms;
-  fit.own_peak = own_peak(problem.graph);
+  fit.own_peak = own_peak(question.problem.graph);
   fit.time_limit = request.time_limit;
-  fit.floor = solve::always_live(problem);
+  fit.floor = solve::always_live(question.problem);
   const auto point = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
     Outcome outcome;
     outcome.status = Status::feasible;
@@ -235,7 +235,7 @@ Fit ask_once(const solve::SolverTable& solvers, const Problem& problem, const Fi
     fit.point = point(*now.plan, now.cost, now.solver);
     request.watcher({fit.floor, now.cost.peak, [&] { return fit; }});
   };
-  Answer answer = solve(solvers, problem, asked);
+  Answer answer = solve(solvers, question, asked);
   Outcome& outcome = answer.outcome;
   fit.floor = std::max(fit.floor, outcome.bound.peak);
   fit.point.reset();
@@ -252,12 +252,12 @@ Fit ask_once(const solve::SolverTable& solvers, const Problem& problem, const Fi
 }  // namespace
 
 Fit fit(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request) {
-  Problem problem = problem_on(graph, Bytes::max(), request.terms);
-  problem.objective = Objective::least_memory;
-  problem.time_limit = request.time_limit;
+  Question question = question_on(graph, Bytes::max(), request.terms);
+  question.problem.objective = Objective::least_memory;
+  question.problem.time_limit = request.time_limit;
   const solve::Solver* solver = solvers.find(request.settings.solver);
-  if (solver != nullptr && support_of(*solver, problem).yes)
-    return ask_once(solvers, problem, request);
+  if (solver != nullptr && support_of(*solver, question.problem).yes)
+    return ask_once(solvers, question, request);
   return FitRun(solvers, graph, request).run();
 }
 

@@ -9,23 +9,22 @@
 
 namespace lowtide::driver {
 
-// Between the two, nothing is known.
+// The progress of a fit. Between floor and budget nothing is known.
 struct FitProgress {
-  Bytes floor;                  // within fewer bytes there is no such plan
-  Bytes budget;                 // within these there is one
-  std::function<Fit()> so_far;  // for as long as the call
+  Bytes floor;                  // no such plan exists with a smaller peak
+  Bytes budget;                 // a plan with this peak is known
+  std::function<Fit()> so_far;  // valid during the call
 };
 
 struct FitRequest {
   Terms terms = {};
   Ticks time_limit;  // of the plan
   SweepSettings settings;
-  // At the start and after every round, on the caller's thread.
+  // Called at the start and after every round, on the caller's thread.
   std::function<void(const FitProgress&)> watcher;
 };
 
-// There is always a plan unless the time limit is below the graph's total time. Otherwise as
-// curve().
+// There is always a plan unless the time limit is below the base duration. Otherwise like curve().
 Fit fit(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request);
 
 }  // namespace lowtide::driver

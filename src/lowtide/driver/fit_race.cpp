@@ -1,20 +1,20 @@
-// Problem: of many lists of transforms, with which one is the smallest peak within a time limit,
-// and how small is it?
+// Problem: find, among many lists of transforms, the one with the smallest peak within a time
+// limit, and that peak.
 //
-// Idea: the lists take part in a tournament (tournament.cpp), in which each goes down by itself. It
-// begins with the own order of the graph that it makes, and asks for a budget a step below the
-// smallest peak that it has reached; a plan that is short enough ends the solve, and the next step
-// is longer; a miss shortens it. Plans that took too long tell where the next one may be short
-// enough. The graph as it is always takes part.
+// Idea: the lists take part in a tournament (tournament.cpp), and each goes down separately. A
+// contender begins with the unplanned step of its transformed graph, and asks for a budget one step
+// below the smallest peak that it has reached. A plan that is short enough ends the solve, and
+// makes the next step longer; a miss makes it shorter. Plans that took too long predict where the
+// next one may be short enough. The original graph always takes part.
 //
-// A step is a search from the plan before, which stays near that. The last contender also leaps,
-// where there is enough work for it and a step has missed: the whole portfolio gets as much as two
-// steps for one that is longer. While it reaches what it asks for it goes on; after a miss come
-// steps, for twice as long each time.
+// A step is a search from the plan before, and stays near that plan. The last contender also leaps,
+// if it has enough work and a step has missed: the whole portfolio gets the work of two steps for a
+// longer one. After a successful leap it leaps again; after a miss come steps, each time for twice
+// as long.
 //
-// Invariant: what a contender has reached is a plan that keeps the time limit.
+// Invariant: the peak that a contender has reached is that of a plan within the time limit.
 //
-// Loses: where the best contender needs long before it is ahead.
+// Loses: if the best contender is behind for long.
 #include "lowtide/driver/fit_race.h"
 
 #include <algorithm>
@@ -25,14 +25,15 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/base/error.h"
 #include "lowtide/driver/auto/recipes.h"
 #include "lowtide/driver/least_solve.h"
+#include "lowtide/driver/split_orders.h"
 #include "lowtide/driver/tournament.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::driver {
 
@@ -40,28 +41,28 @@ namespace {
 
 constexpr int kTurns = 4, kMostTurns = 40;           // of a phase
 constexpr int kMostSteps = 4;                        // at a time
-constexpr double kLeapShare = 0.5, kLeapSolves = 6;  // of a phase, and worth of work at least
-// Of a budget.
+constexpr double kLeapShare = 0.5, kLeapSolves = 6;  // of a phase; the least work, in solves
+// Shares of a budget.
 constexpr double kMostStep = 0.2, kFirstStep = 0.02, kLeastStep = 0.002;
-// Of what is left: of these limits both take parts themselves.
+// Shares of the remaining limits, since both steps take their share of them.
 constexpr double kIdeasShare = 0.2, kSubstitutesShare = 0.5;
-constexpr std::size_t kMostRemade = 100'000;  // ops, to look at one list of substitutions
+constexpr std::size_t kMostRemade = 100'000;  // ops, to try one list of substitutions
 constexpr double kIdeasAt = 0.7;              // of the smallest peak so far
 
-// How far down a list has come.
+// The descent of one list.
 struct Descent {
   Frontier own = {};
-  double step = kMostStep, leap = 2 * kFirstStep;  // down, of the smallest peak
-  Bytes asked = {};                                // in the last turn
+  double step = kMostStep, leap = 2 * kFirstStep;  // relative to the smallest peak
+  Bytes asked = {};                                // the budget of the last turn
   std::uint64_t turns = 0;
-  bool begun = false;  // it has reached something
+  bool begun = false;  // it has reached some peak
 
   Bytes peak(Ticks limit) const {
     const Frontier::Entry* found = own.smallest(limit);
     return found == nullptr ? Bytes::max() : found->cost.peak;
   }
-  // Down to where the line to the next plan that takes too long crosses the limit. Less memory
-  // costs more and more time, so there mostly is a plan there.
+  // Down to where the line to the next plan that takes too long crosses the time limit. Memory gets
+  // more expensive as it shrinks, so there mostly is a plan there.
   std::optional<double> step_to_limit(Ticks limit) const {
     const Frontier::Entry *fits = own.smallest(limit), *next = nullptr;
     for (const Frontier::Entry& entry : own.entries())
@@ -98,64 +99,62 @@ class Race final : public Contest {
     const Cost& cost = descents_[one.number].own.smallest(limit_)->cost;
     return {cost.peak, cost.duration};
   }
+  bool begin(Contender& contender);
   Transforms substituted(const Transforms& given, rewrite::Taken taken);
   std::vector<Transforms> ideas_on(const std::vector<Transforms>& begun, Bytes budget);
   SweepTask next_turn(const Contender& one, Descent& descent, bool leap) const;
   void use_idle_threads(const Contender& one, std::vector<SweepTask>& tasks) const;
-  bool take_turn(Descent& descent, bool leap) const;  // whether it has reached what it asked for
+  // Returns whether the contender has reached the budget that it asked for.
+  bool take_turn(Descent& descent, bool leap) const;
 
   Sweep& sweep_;
   const Ticks limit_;
   const std::function<void()>& told_;
-  const double rest_;             // of the work that is left: for what comes after this
-  std::deque<Descent> descents_;  // by the contenders' numbers
-  // The last one leaps when no more than this is left; and how much longer than a leap that has
-  // missed it takes steps after it.
+  const double rest_;             // share of the remaining work for later stages
+  std::deque<Descent> descents_;  // by number of the contender
+  // The last contender leaps when at most this much is left. And the length of the steps after a
+  // missed leap, relative to the leap.
   double leap_at_ = std::numeric_limits<double>::infinity(), pause_ = 1;
 };
 
 bool Race::enter(Contender& one) {
-  if (over()) return false;
-  try {
-    const Problem problem = sweep_.problem(Bytes::max());
-    const auto applied = apply_cached(problem, one.transforms);
-    const TransformedGraph& made = applied->now;
-    one.ops = static_cast<double>(made.graph.op_count());
-    sweep_.limits().spend_all(static_cast<std::int64_t>(made.graph.op_count()));
-    Descent descent;
-    for (const Frontier::Entry& entry : sweep_.known().entries())
-      if (entry.plan->transforms == one.transforms) descent.own.add(entry);
-    Plan own = on_original(made, one.transforms,
-                           plan_from_events(made.graph, own_events(made.graph), problem.machine));
-    if (const Verdict verdict = verify(problem, own); verdict.ok)
-      descent.own.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
-    if (descent.peak(limit_) == Bytes::max()) return false;
-    descents_.push_back(std::move(descent));
-    return true;
-  } catch (const InputError&) {  // refused as a whole
-  } catch (const OverflowError&) {
-  }
-  return false;
+  return !over() && if_legal([&] { return begin(one); }).value_or(false);
 }
 
-// What is to be lighter is made once for each substitution: of long lists on large graphs that
-// takes seconds. Then only those that the sweep has found anyway are tried.
+// False where no plan that it begins with keeps the time limit.
+bool Race::begin(Contender& one) {
+  const Question question = sweep_.question(Bytes::max());
+  const auto applied = apply_cached(question, one.transforms);
+  const auto ops = static_cast<std::int64_t>(applied->now.graph.op_count());
+  one.ops = static_cast<double>(ops);
+  sweep_.limits().spend_all(ops);
+  Descent descent;
+  for (const Frontier::Entry& entry : sweep_.known().entries())
+    if (entry.plan->transforms == one.transforms) descent.own.add(entry);
+  Plan own = own_order_plan(*applied, question.problem.machine);
+  if (const Verdict verdict = verify(question, own); verdict.ok)
+    descent.own.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+  if (descent.peak(limit_) == Bytes::max()) return false;
+  descents_.push_back(std::move(descent));
+  return true;
+}
+
+// The lighter set is made once for each substitution, which takes seconds for long lists on large
+// graphs. Then only the sets that the sweep has found anyway are tried.
 Transforms Race::substituted(const Transforms& given, rewrite::Taken taken) {
-  if (sweep_.faster().size() * sweep_.problem(Bytes::max()).graph.op_count() > kMostRemade)
-    return given;
+  if (sweep_.faster().size() * sweep_.graph().op_count() > kMostRemade) return given;
   Limits part(sweep_.limits().remaining(kSubstitutesShare));
-  auto made = with_substitutes(sweep_.problem(Bytes::max()), part, given, taken)->transforms;
+  auto made = with_substitutes(sweep_.question(Bytes::max()), part, given, taken)->transforms;
   sweep_.limits().spend_all(part.work());
   return made;
 }
 
-// Those that differ most come first, since there may be work for a few alone.
+// The lists that differ most come first, since there may be work for a few only.
 std::vector<Transforms> Race::first() {
   using rewrite::Taken;
-  const Problem problem = sweep_.problem(Bytes::max());
-  const Transforms hoisted = with_hoist(problem),
+  const Transforms hoisted = with_hoist(sweep_.question(Bytes::max())),
                    lighter = substituted(hoisted, Taken::faster_and_lighter);
-  // Of the splits that are known from the start, some from all over, the smallest peak first.
+  // Of the splits that are known from the start, some spread over all, the smallest peak first.
   std::vector<Transforms> splits, ideas;
   for (const Frontier::Entry& entry : sweep_.known().entries())
     if (entry.cost.duration <= limit_ && !entry.plan->transforms.empty() &&
@@ -176,9 +175,9 @@ std::vector<Transforms> Race::first() {
 }
 
 std::vector<Transforms> Race::ideas_on(const std::vector<Transforms>& begun, Bytes budget) {
-  const Problem problem = sweep_.problem(budget);
+  const Question question = sweep_.question(budget);
   Limits part(sweep_.limits().remaining(kIdeasShare));
-  TransformIdeas ideas(problem, part);
+  TransformIdeas ideas(question, part);
   std::vector<Transforms> found;
   for (Idea& idea : ideas.best(begun, limit_)) found.push_back(std::move(idea.transforms));
   sweep_.limits().spend_all(part.work());
@@ -187,7 +186,7 @@ std::vector<Transforms> Race::ideas_on(const std::vector<Transforms>& begun, Byt
 
 std::vector<Transforms> Race::near(const Contender& best) {
   std::vector<Transforms> lists{substituted(best.transforms, rewrite::Taken::faster)};
-  std::ranges::move(with_other_parts(sweep_.problem(Bytes::max()), best.transforms),
+  std::ranges::move(with_other_parts(sweep_.question(Bytes::max()), best.transforms),
                     std::back_inserter(lists));
   std::ranges::move(ideas_on({best.transforms}, rank(best).first), std::back_inserter(lists));
   return lists;
@@ -202,17 +201,18 @@ SweepTask Race::next_turn(const Contender& one, Descent& descent, bool leap) con
                Bytes(static_cast<std::int64_t>(down * static_cast<double>(high.count())))));
   SweepTask task{
       .budget = descent.asked, .enough = limit_, .transforms = one.transforms, .own = &descent.own};
-  // What constructive parts make does not change: after them the search alone goes further.
+  // Constructive solvers make the same plans again: after them the search alone gets further.
   if (!leap && descent.begun) {
     task.solver = sweep_.improving();
     task.options = search_options(
-        descent.turns, {.brief = true, .link = sweep_.problem(descent.asked).machine.has_value()});
+        descent.turns,
+        {.brief = true, .link = sweep_.question(descent.asked).problem.machine.has_value()});
   }
   ++descent.turns;
   return task;
 }
 
-// A search has one thread. Under a clock the others take longer steps.
+// A search has one thread. With a time limit the others take longer steps.
 void Race::use_idle_threads(const Contender& one, std::vector<SweepTask>& tasks) const {
   if (!sweep_.by_clock()) return;
   Descent longer = descents_[one.number];
@@ -258,7 +258,7 @@ bool Race::run(std::span<Contender* const> contenders, double share) {
     const double part = std::isfinite(left) ? std::min(1.0, std::max(turn, least) / left) : 1;
     if (!sweep_.round(tasks, part)) {
       if (!leap || over()) return !over();
-      leap_at_ = 0;  // all that the portfolio finds there is known
+      leap_at_ = 0;  // the portfolio cannot find more there
       leap = false;
       continue;
     }

@@ -1,4 +1,4 @@
-// The smallest budget for some overhead, where transforms are looked for. See fit_race.cpp.
+// The search for the smallest budget for an overhead, with transforms. See fit_race.cpp.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace lowtide::driver {
 
-// Until so much of what is left of the sweep's limits is used up, or there is nothing left to try.
-// Where no transforms may be used, the graph as it is goes down alone. `told` is called after every
+// Runs until this share of the sweep's remaining limits is used, or nothing is left to try. If
+// transforms are not allowed, the original graph goes down alone. `told` is called after every
 // round.
 void race(Sweep& sweep, Ticks time_limit, double share, const std::function<void()>& told);
 

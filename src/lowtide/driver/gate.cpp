@@ -17,9 +17,9 @@ void Gate::check_claims(const Outcome& outcome) const {
          "its bound is above its own plan");
 }
 
-void Gate::verify(const Problem& problem, const Outcome& outcome) {
+void Gate::verify(const Question& question, const Outcome& outcome) {
   if (outcome.plan) {
-    const Verdict verdict = lowtide::verify(problem, *outcome.plan);
+    const Verdict verdict = lowtide::verify(question, *outcome.plan);
     ++verifications_;
     demand(verdict.ok,
            "its plan does not verify: " + (verdict.ok ? "" : verdict.violation->reason));

@@ -1,12 +1,12 @@
-// The gate: what a solver claims is checked, and its plan verified, before anyone sees them.
-// Private to the room.
+// The gate checks a solver's claims and verifies its plan before the caller sees them. Private to
+// the room.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/problem.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::driver {
 
@@ -14,10 +14,10 @@ class Gate {
  public:
   explicit Gate(std::string_view solver) : solver_(solver) {}
 
-  // Status, plan, cost and bound must agree with one another. InternalError otherwise.
+  // Throws InternalError unless status, plan, cost and bound agree with one another.
   void check_claims(const Outcome& outcome) const;
-  // The same, and the plan must verify for the problem, at the cost that the outcome says.
-  void verify(const Problem& problem, const Outcome& outcome);
+  // The same, and the plan must verify for the question, at the cost that the outcome says.
+  void verify(const Question& question, const Outcome& outcome);
   // How many plans were verified.
   int verifications() const { return verifications_; }
 

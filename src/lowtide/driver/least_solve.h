@@ -1,10 +1,10 @@
-// How little work is too little. Private to the room.
+// The least useful amount of work for a solve. Private to the room.
 #pragma once
 
 namespace lowtide::driver {
 
-// Units of work with which a solve of so many ops says something: with less not even what is
-// constructed comes to an end.
+// The units of work that a solve of a graph of so many ops needs at least: with less not even a
+// constructive solver finishes.
 constexpr double least_solve(double ops) { return 5'000 + 60 * ops; }
 
 }  // namespace lowtide::driver

@@ -1,5 +1,5 @@
-// A budget beyond what any plan can use is lowered to that, so that workspaces stay within the sum
-// of what the graph holds.
+// A budget above the need of every plan is lowered to that need, so that workspaces stay within the
+// sum of the graph's bytes.
 #include "lowtide/driver/live_limits.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace lowtide::driver {
 
 namespace {
 
-// An upper bound on what any plan has live.
+// An upper bound on the live bytes of every plan.
 Bytes everything(const Graph& graph) {
   Bytes sum = graph.resident();
   for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) sum += graph.bytes(id);
@@ -23,13 +23,14 @@ Bytes everything(const Graph& graph) {
 }
 
 // The graph with more workspace. `raised`: the most by which a workspace has grown.
-Graph with_larger_workspaces(const Problem& original, Bytes budget, Bytes& raised) {
-  check_live_limits(original);
+Graph with_larger_workspaces(const Problem& original, std::span<const LiveLimit> limits,
+                             Bytes budget, Bytes& raised) {
+  check_live_limits(original, limits);
   const Graph& graph = original.graph;
   std::vector<Bytes> workspaces;
   workspaces.reserve(graph.op_count());
   for (const OpId op : AllIds<OpId>(graph.op_count())) workspaces.push_back(graph.workspace(op));
-  for (const LiveLimit& limit : original.live_limits) {
+  for (const LiveLimit& limit : limits) {
     if (limit.most >= budget) continue;
     const Bytes more = budget - limit.most;
     raised = std::max(raised, more);
@@ -39,10 +40,9 @@ Graph with_larger_workspaces(const Problem& original, Bytes budget, Bytes& raise
   return Graph(graph).with_workspaces(workspaces);
 }
 
-Problem without_limits(const Problem& original, const Graph& graph, Bytes budget) {
+Problem with_workspaces(const Problem& original, const Graph& graph, Bytes budget) {
   Problem problem = with_graph(original, graph);
   problem.budget = budget;
-  problem.live_limits.clear();
   return problem;
 }
 
@@ -52,14 +52,15 @@ Bytes usable_budget(const Problem& original) {
 
 }  // namespace
 
-LiveLimitReduction::LiveLimitReduction(const Problem& original)
+LiveLimitReduction::LiveLimitReduction(const Problem& original, std::span<const LiveLimit> limits)
     : original_(original),
       floor_(solve::peak_floor(original)),
-      graph_(with_larger_workspaces(original, usable_budget(original), raised_)),
-      problem_(without_limits(original, graph_, usable_budget(original))) {}
+      graph_(with_larger_workspaces(original, limits, usable_budget(original), raised_)),
+      problem_(with_workspaces(original, graph_, usable_budget(original))) {}
 
 Bytes LiveLimitReduction::original_floor(Bytes reduced_floor) const {
-  // The peak of a plan is higher on the reduced graph by at most what a workspace has grown.
+  // The peak of a plan is higher on the reduced graph by at most the largest increase of a
+  // workspace.
   return std::max(floor_, reduced_floor - raised_);
 }
 

@@ -1,16 +1,18 @@
-// Limits of what is live during single ops, reduced to the budget: every solver, floor and bound
-// keeps them without knowing of them.
+// Reduces limits on the bytes live during single ops to the budget. So every solver, floor and
+// bound keeps them without knowing them.
 //
 // An op with a limit gets more workspace: the difference between the budget and the limit. On the
 // reduced graph a plan keeps the budget if and only if on the original graph it keeps both the
 // budget and the limits; its steps, its duration and every bound on durations are the same. Peaks
-// differ, so all peaks of an answer are computed again for the original graph.
+// differ, so all peaks of an answer are recomputed for the original graph.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lowtide/driver/reduction.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::driver {
 
@@ -18,11 +20,11 @@ class LiveLimitReduction final : public Reduction {
  public:
   // InputError as check_live_limits has it, or if the bytes of the reduced graph add up to 2^63 or
   // more.
-  explicit LiveLimitReduction(const Problem& original);
+  LiveLimitReduction(const Problem& original, std::span<const LiveLimit> limits);
 
-  // The same problem without limits, on the graph with more workspace.
+  // The same problem on the graph with more workspace.
   const Problem& problem() const override { return problem_; }
-  // The watcher also remembers for `bring_back` what plans cost on the original graph, so there is
+  // The watcher also records the costs of plans on the original graph for `bring_back`, so there is
   // one even if `watcher` is empty.
   solve::Watcher translate(solve::Watcher watcher) override;
   void bring_back(Answer& answer) const override;
@@ -33,11 +35,11 @@ class LiveLimitReduction final : public Reduction {
 
   const Problem& original_;
   Bytes floor_;   // of the original graph
-  Bytes raised_;  // the most by which a workspace has grown
+  Bytes raised_;  // the largest increase of a workspace
   Graph graph_;
   Problem problem_;
-  // Of each plan that became the best, in turn: the costs on the original graph, and of the last
-  // one on the reduced graph.
+  // For each plan that became the best, in turn: its cost on the original graph, and for the last
+  // one also that on the reduced graph.
   std::vector<Cost> costs_;
   std::optional<Cost> last_reduced_cost_;
 };

@@ -1,6 +1,6 @@
-// A reduction makes a simpler problem of a problem, and answers to the original of answers to the
-// simpler one. So a solver handles one kind of problem, and whatever else may be asked is reduced
-// to it: as presolve and postsolve of a MIP solver.
+// A reduction makes a simpler problem of a question or a problem, and answers to the original of
+// answers to the simpler one. So a solver handles one kind of problem, and whatever else may be
+// asked is reduced to it: as presolve and postsolve of a MIP solver.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace lowtide::driver {
 
-// One reduction is of one solve. The original problem must outlive it.
+// A reduction serves one solve. The original problem must outlive it.
 class Reduction {
  public:
   Reduction() = default;
@@ -22,8 +22,8 @@ class Reduction {
   // The reduced problem, which lives as long as this object.
   virtual const Problem& problem() const = 0;
 
-  // Turns start plans for the original problem into start plans for the reduced one, in the same
-  // order. Leaves out those that no plan for the reduced problem corresponds to.
+  // Converts start plans for the original problem into start plans for the reduced one, in the same
+  // order. Omits plans without a counterpart.
   virtual std::vector<Plan> starts(std::vector<Plan> plans) const { return plans; }
 
   // Returns a watcher for the solve of the reduced problem. It calls `watcher`, unless that is

@@ -22,13 +22,16 @@ void ReductionStack::bring_back(Answer& answer) const {
   for (const auto& reduction : stack_ | std::views::reverse) reduction->bring_back(answer);
 }
 
-ReductionStack reductions_for(const Problem& original) {
-  ReductionStack stack(original);
-  if (!original.transforms.empty())
-    stack.push(std::make_unique<TransformReduction>(stack.problem()));
+ReductionStack reductions_for(const Question& question) {
+  ReductionStack stack(question.problem);
+  std::vector<LiveLimit> limits = question.live_limits;
+  if (!question.transforms.empty()) {
+    auto transformed = std::make_unique<TransformReduction>(question);
+    limits = transformed->live_limits();
+    stack.push(std::move(transformed));
+  }
   stack.push(std::make_unique<AllowedGraph>(stack.problem()));
-  if (!original.live_limits.empty())
-    stack.push(std::make_unique<LiveLimitReduction>(stack.problem()));
+  if (!limits.empty()) stack.push(std::make_unique<LiveLimitReduction>(stack.problem(), limits));
   return stack;
 }
 

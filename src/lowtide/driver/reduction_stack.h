@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "lowtide/driver/reduction.h"
+#include "lowtide/plan/question.h"
 
 namespace lowtide::driver {
 
-// Each reduction is of the problem that the one below it makes. Starts and watchers go up through
-// the stack, the answer comes back down. The original problem must outlive the stack.
+// A stack of reductions; each reduces the problem of the one below it. Start plans and watchers go
+// up through the stack, the answer comes back down. The original problem must outlive the stack.
 class ReductionStack {
  public:
   explicit ReductionStack(const Problem& original) : original_(original) {}
@@ -30,9 +31,9 @@ class ReductionStack {
   std::vector<std::unique_ptr<Reduction>> stack_;
 };
 
-// All reductions that the problem needs: its transforms are applied, then its graph loses what its
+// All reductions that the question needs: its transforms are applied, then its graph loses what its
 // techniques do not allow, then the limits of single ops become workspaces. Throws as the
-// constructors of the reductions do.
-ReductionStack reductions_for(const Problem& original);
+// constructors of the reductions do. The question must outlive the stack.
+ReductionStack reductions_for(const Question& question);
 
 }  // namespace lowtide::driver

@@ -1,4 +1,4 @@
-// How a problem is to be solved, and what comes back.
+// The settings of a solve, and its answer.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace lowtide::driver {
 
-// Of a thread, about; only to tell long runs from short ones.
+// Of one thread, approximately; used only to distinguish long runs from short ones.
 inline constexpr double kWorkPerSecond = 2.5e6;
 
 struct Request {
@@ -22,23 +22,23 @@ struct Request {
   std::uint64_t seed = 0;
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options;  // of the solver
-  // Best first. They may be over the budget and of other links, of which they take the problem's;
-  // those that break another rule are left out.
+  // Best first. They may exceed the budget, and may be of other links: they are priced over the
+  // problem's link. Plans that break another rule are dropped.
   std::vector<Plan> starts;
-  Bound known;  // proven of the problem before; zero if nothing is
+  Bound known;  // bounds proven before; zero if unknown
   solve::Watcher watcher;
 };
 
 struct Answer {
   solve::Support
-      support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
+      support;  // if not `yes`, the solver does not support the problem; `outcome` has no plan
   Outcome outcome;
-  std::int64_t work = 0;  // done, of what the limits count
-  // How many plans the driver has verified: one of each run on a reduced graph, for that graph, and
-  // the plan of this answer for the problem's own graph.
+  std::int64_t work = 0;  // as counted by the limits
+  // The number of plans that the driver has verified: one for each run on a reduced graph, and the
+  // plan of this answer for the problem's own graph.
   int verifications = 0;
-  // Of use to solves for other budgets, not verified; see Context. `smallest` only if it is smaller
-  // than the outcome's plan.
+  // Plans for solves with other budgets, not verified; see Context. `smallest` is set only if its
+  // peak is smaller than that of the outcome's plan.
   std::optional<Plan> repair_start, smallest;
 };
 

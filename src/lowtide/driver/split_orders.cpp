@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <utility>
 
-#include "lowtide/base/error.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/plan/events.h"
 #include "lowtide/plan/transformed_problem.h"
 #include "lowtide/rewrite/survey.h"
 #include "lowtide/sim/simulate.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::driver {
 
 namespace {
 
 constexpr std::size_t kMost = 24;  // plans
-constexpr double kAlike = 0.02;    // of the peak: not worth a plan of its own
+constexpr double kAlike = 0.02;    // relative difference of peaks below which plans count as equal
 
-// None beats another in both; the largest peaks first.
+// A Pareto front of both figures; the largest peaks first.
 std::vector<rewrite::Surveyed> frontier(rewrite::Survey survey) {
   std::vector<rewrite::Surveyed> found;
   const auto step = static_cast<std::int64_t>(kAlike * static_cast<double>(survey.peak.count()));
@@ -35,25 +35,27 @@ std::vector<rewrite::Surveyed> frontier(rewrite::Survey survey) {
 
 }  // namespace
 
-std::vector<Plan> split_orders(const Problem& problem, const std::function<bool()>& stops) {
+Plan own_order_plan(const Applied& applied, const std::optional<Machine>& machine) {
+  const Graph& graph = applied.now.graph;
+  return on_original(applied.now, applied.transforms,
+                     plan_from_events(graph, own_events(graph), machine));
+}
+
+std::vector<Plan> split_orders(const Question& question, const std::function<bool()>& stops) {
   std::vector<Plan> plans;
-  if (!problem.techniques.split) return plans;
-  const Device& device = device_for(problem);
-  const CostTable* costs = problem.part_costs.get();
-  const auto base = apply_cached(problem, with_hoist(problem));
+  if (!question.problem.techniques.split) return plans;
+  const Device& device = question.prices.device_or_default();
+  const CostTable* costs = question.prices.table.get();
+  const auto base = apply_cached(question, with_hoist(question));
   for (const rewrite::Surveyed& one :
        frontier(rewrite::survey(base->now.graph, device, costs, stops))) {
     if (stops()) break;
-    try {
+    auto plan = if_legal([&] {
       std::vector<Transform> transforms = base->transforms;
       transforms.emplace_back(rewrite::split_of(base->now, one, device, costs));
-      const auto applied = apply_cached(problem, transforms);
-      const TransformedGraph& made = applied->now;
-      plans.push_back(on_original(
-          made, transforms, plan_from_events(made.graph, own_events(made.graph), problem.machine)));
-    } catch (const InputError&) {  // refused as a whole
-    } catch (const OverflowError&) {
-    }
+      return own_order_plan(*apply_cached(question, transforms), question.problem.machine);
+    });
+    if (plan) plans.push_back(std::move(*plan));
   }
   return plans;
 }

@@ -1,4 +1,4 @@
-// Rounds of solves on threads; what they find is merged between the rounds.
+// Runs rounds of solves on several threads; results are merged between the rounds.
 #include "lowtide/driver/sweep.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ namespace {
 
 double ceil_div(std::size_t tasks, int threads) {
   const auto width = static_cast<std::size_t>(threads);
-  return static_cast<double>((tasks + width - 1) / width);
+  const std::size_t rounds = (tasks + width - 1) / width;
+  return static_cast<double>(rounds);
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
              SweepSettings settings)
     : solvers_(solvers),
       original_graph_(graph),
-      allowed_(problem_on(graph, Bytes::max(), terms)),
+      allowed_(question_on(graph, Bytes::max(), terms).problem),
       graph_(allowed_.problem().graph),
       terms_(terms),
       settings_(std::move(settings)),
@@ -53,23 +54,23 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   settings_.threads = std::max(1, settings_.threads);
   const solve::Solver* asked = solvers.find(settings_.solver);
   const bool portfolio = asked != nullptr && asked->traits().has(solve::Trait::portfolio);
-  open_ = looks_for_transforms(solvers, settings_.solver, problem(Bytes::max()));
-  require_plannable(problem(Bytes::max()));
+  const Question unlimited = question(Bytes::max());
+  const Problem& problem = unlimited.problem;
+  open_ = looks_for_transforms(solvers, settings_.solver, unlimited);
+  require_plannable(problem);
   Plan own = plan_from_events(graph_, own_events(graph_), terms_.machine);
-  const Verdict verdict = verify(problem(Bytes::max()), own);
+  const Verdict verdict = verify(unlimited, own);
   check(verdict.ok, "the plan of the graph's own order holds");
-  known_.raise_floor(open_ ? always_live(problem(Bytes::max()))
-                           : solve::peak_floor(problem(Bytes::max())));
+  known_.raise_floor(open_ ? always_live(problem) : solve::peak_floor(problem));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
   if (open_) begin_from_substitutes();
-  // As far as anything is looked for: what substitutions make may be faster than the graph.
+  // If substitutions are looked for: they may make a faster graph.
   known_.raise_bound(Bytes::max(), fastest_);
   if (open_) begin_from_splits();
   if (!portfolio) return;
   const auto first = [&](solve::Trait trait) -> const solve::Solver* {
     for (const solve::Solver* part : solvers.with(trait))
-      if (!part->traits().has(solve::Trait::external) &&
-          support_of(*part, problem(Bytes::max())).yes)
+      if (!part->traits().has(solve::Trait::external) && support_of(*part, problem).yes)
         return part;
     return nullptr;
   };
@@ -80,42 +81,40 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   if (!open_) proving_ = proving->name();
 }
 
-Problem Sweep::problem(Bytes budget) const {
-  Problem asked = problem_on(graph_, budget, terms_);
+Question Sweep::question(Bytes budget) const {
+  Question asked = question_on(graph_, budget, terms_);
   asked.transform_cache = transform_cache_;
   return asked;
 }
 
 void Sweep::begin_from_substitutes() {
-  const Problem asked = problem(Bytes::max());
+  const Question asked = question(Bytes::max());
   Limits part(limits_.remaining());
   const auto made = with_substitutes(asked, part, {}, rewrite::Taken::faster);
   limits_.spend(part.work());
   if (made->transforms.empty()) return;
   faster_ = made->transforms;
-  Plan plan =
-      on_original(made->now, faster_,
-                  plan_from_events(made->now.graph, own_events(made->now.graph), terms_.machine));
+  Plan plan = own_order_plan(*made, terms_.machine);
   const Verdict verdict = verify(asked, plan);
-  if (!verdict.ok) return;  // more on the host than may lie there
+  if (!verdict.ok) return;  // the plan exceeds the host budget
   fastest_ = std::min(fastest_, made->now.graph.total_time());
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
 }
 
 void Sweep::begin_from_splits() {
-  constexpr double kShare = 0.15;  // of a clock
+  constexpr double kShare = 0.15;  // of a time limit
   const auto stops = [&] {
     return reason() != StopReason::finished ||
            (settings_.limits.seconds && seconds() > kShare * *settings_.limits.seconds);
   };
-  for (Plan& plan : split_orders(problem(Bytes::max()), stops)) {
-    const Verdict verdict = verify(problem(Bytes::max()), plan);
+  for (Plan& plan : split_orders(question(Bytes::max()), stops)) {
+    const Verdict verdict = verify(question(Bytes::max()), plan);
     if (!verdict.ok) continue;  // more on the host than may lie there
     known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
   }
 }
 
-// Limits poll by work done under them; here it is done elsewhere and charged afterwards.
+// Limits poll by the work done under them; here work is done elsewhere and charged afterwards.
 StopReason Sweep::reason() const {
   if (settings_.limits.cancel && settings_.limits.cancel->cancelled()) return StopReason::cancelled;
   if (settings_.limits.work && limits_.work_left() <= 0) return StopReason::work_limit;
@@ -169,7 +168,7 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
     start_from(best);
     start_from(known_of(task).above(task.budget));
     if (task.transforms && task.own == nullptr) {
-      // Plans with others are none of this task's problem.
+      // Plans with other transforms belong to another problem.
       job.starts.clear();
       starts.clear();
       const Frontier::Entry *within = nullptr, *beyond = nullptr;
@@ -203,7 +202,7 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
   return jobs;
 }
 
-// No job gets more than the round has: what the heaviest would get beyond that goes to the others.
+// No job gets more than the round's limits: the excess of the heaviest goes to the others.
 void Sweep::share_seconds(std::vector<Job>& jobs, double seconds) const {
   std::vector<Job*> heaviest;
   double weights = 0;
@@ -226,14 +225,16 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
   // On large graphs even a solve without time takes long to begin.
   if (reason() != StopReason::finished) return;
   job.ran = true;
-  Problem asked = problem(job.task.budget);
+  Question asked = question(job.task.budget);
   if (job.task.transforms) {
     asked.transforms = *job.task.transforms;
     // Said to be none, none is looked for either.
-    if (asked.transforms.empty())
-      asked.techniques.split = asked.techniques.hoist = asked.techniques.substitute = false;
+    if (asked.transforms.empty()) {
+      Techniques& techniques = asked.problem.techniques;
+      techniques.split = techniques.hoist = techniques.substitute = false;
+    }
   }
-  Frontier found;  // on the way
+  Frontier found;  // plans found on the way
   for (const auto& plan : job.starts) job.request.starts.push_back(*plan);
   job.request.limits.cancel = job.token;
   job.request.limits.interrupter = settings_.limits.interrupter;
@@ -258,15 +259,15 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
       job.found.push_back(
           {outcome.cost, std::make_shared<const Plan>(std::move(*outcome.plan)), outcome.found_by});
     for (const Frontier::Entry& entry : found.entries()) {
-      if (has_plan && entry.cost == outcome.cost) continue;  // the answer, which is verified
+      if (has_plan && entry.cost == outcome.cost) continue;  // the answer itself, which is verified
       if (const Verdict verdict = verify(asked, *entry.plan);
           verdict.ok && verdict.cost == entry.cost)
         job.found.push_back(entry);
     }
-    // Over the budget, they still are plans of larger ones, and starts for this.
+    // Plans over the budget are plans for larger budgets, and start plans for this one.
     for (std::optional<Plan>* beyond : {&job.answer.repair_start, &job.answer.smallest}) {
       if (!*beyond) continue;
-      const Verdict verdict = verify(problem(Bytes::max()), **beyond);
+      const Verdict verdict = verify(question(Bytes::max()), **beyond);
       if (verdict.ok && known_.improves(verdict.cost))
         job.found.push_back(
             {verdict.cost, std::make_shared<const Plan>(std::move(**beyond)), job.request.solver});
@@ -279,10 +280,10 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
 }
 
 void Sweep::run_all(std::vector<Job>& jobs, const Wanted& wanted) {
-  // A task ends early when it has enough, or when somebody cancels all.
+  // A task ends early when its plan is short enough, or at a cancel.
   std::deque<CancelToken> tokens;
   for (Job& job : jobs) job.token = &tokens.emplace_back(settings_.limits.cancel);
-  // The longest first, so that no thread is left alone with one at the end.
+  // The longest first, so that no thread is left with a long one at the end.
   std::vector<std::size_t> turns(jobs.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});
   std::ranges::stable_sort(turns, std::greater(),
@@ -318,12 +319,12 @@ void Sweep::take(Job& job) {
   }
   tried.note = job.answer.support.yes ? outcome.note : job.answer.support.reason;
   tried.to_the_end = by_itself(outcome.stopped_by);
-  // One that was cancelled alone had found enough.
+  // A task that was cancelled alone had a plan that is short enough.
   if (!tried.to_the_end && outcome.stopped_by != StopReason::cancelled)
     cut_short_ = outcome.stopped_by;
   limits_.spend(job.answer.work);
-  if (open_) return;  // what is proven is so of a graph that some transforms have made
-  // A claim against a plan that holds is a solver's mistake, and must not spread.
+  if (open_) return;  // bounds of one transformed graph do not hold for the others
+  // A bound above a verified plan is an error of a solver, and must not spread.
   const Frontier::Entry* best = known_.best(job.task.budget);
   const Frontier::Entry* smallest = known_.smallest();
   if ((best && outcome.bound.duration > best->cost.duration) ||
@@ -365,7 +366,8 @@ void Sweep::verify_on_original(const Frontier::Entry& entry) const {
   const bool is_allowed_graph = &graph_ == &original_graph_;
   if ((entry.plan->transforms.empty() && is_allowed_graph) || verified_.contains(entry.plan))
     return;
-  const Verdict verdict = verify(problem_on(original_graph_, entry.cost.peak, terms_), *entry.plan);
+  const Verdict verdict =
+      verify(question_on(original_graph_, entry.cost.peak, terms_), *entry.plan);
   if (!verdict.ok || verdict.cost != entry.cost)
     throw InternalError("solver " + entry.found_by + ": its plan does not verify" +
                         (verdict.ok ? "" : ": " + verdict.violation->reason));
@@ -375,7 +377,8 @@ void Sweep::verify_on_original(const Frontier::Entry& entry) const {
 TradeoffPoint Sweep::point(Bytes budget) const {
   TradeoffPoint point{.budget = budget, .outcome = {}};
   Outcome& outcome = point.outcome;
-  // Parts may take less than the whole, so not even the graph's own time bounds plans with them.
+  // Parts may take less time than the whole, so not even the base duration is a bound for plans
+  // with transforms.
   outcome.bound = {open_ ? Ticks(0) : known_.bound(budget), known_.floor()};
   if (const Frontier::Entry* smallest = known_.smallest()) {
     outcome.smallest_peak = smallest->cost.peak;
@@ -399,7 +402,7 @@ TradeoffPoint Sweep::point(Bytes budget) const {
     outcome.note = tried->second.note;
   add_note(outcome, failures_text(failed_));
   if (outcome.status != Status::infeasible) outcome.link_price = link_price(budget);
-  // A plan that takes no longer than its ops waits for no link.
+  // A plan as short as the sum of its ops is not limited by the link.
   if (terms_.machine && outcome.plan && outcome.cost.duration <= graph_.total_time())
     outcome.link_price = 0;
   return point;

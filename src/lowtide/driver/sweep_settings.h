@@ -1,4 +1,4 @@
-// How the solves of a trade-off curve, or of a smallest budget, are run.
+// The settings of the solves for a trade-off curve or a smallest budget.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace lowtide::driver {
 
 struct SweepSettings {
   std::string solver = "auto";
-  std::vector<std::pair<std::string, std::string>> options = {};  // of it, by name
-  LimitSettings limits;  // of all solves together: the clock's seconds, the sum of their work
+  std::vector<std::pair<std::string, std::string>> options = {};  // of the solver, by name
+  LimitSettings limits;  // of all solves together: seconds of wall-clock time, sum of work
   std::uint64_t seed = 0;
-  int threads = 1;  // shared out among the solves of a round: one each, more if these are few
-  // Sees plans that are better than those known, as the solves of a round come by them: on their
-  // threads, several at a time. Nothing has verified them yet.
+  int threads = 1;  // divided among the solves of a round: one each, or more if there are few
+  // Called with plans that are better than the known ones, while the solves of a round find them:
+  // on their threads, several at a time. These plans are not verified yet.
   std::function<void(const Plan&, const Cost&, std::string_view found_by)> finds = {};
 };
 

@@ -1,16 +1,16 @@
-// Problem: of many lists of transforms, which one is worth most of the work?
+// Problem: choose, among many lists of transforms, the one that deserves most of the work.
 //
-// Idea: all lists get as much work in a phase. Then the better half goes on with twice the work,
-// until one list is left. After the first phases lists that differ little from the best one enter:
-// a few parts more or fewer, another split behind it, substitutions. Where there is little work,
-// few lists begin, since a result of too little work says nothing.
+// Idea: all lists get equal work in a phase. Then the better half continues with twice the work,
+// until one list is left. After the first phases, lists near the best one enter: a few parts more
+// or fewer, another split after it, substitutions. With little work few lists begin, since a result
+// of too little work gives no information.
 //
 // Source: successive halving (Jamieson and Talwalkar, AISTATS 2016), with results of searches in
 // place of losses.
 //
-// Invariant: the best list of all that took part is never left for a worse one.
+// Invariant: the best list of all that took part is never replaced by a worse one.
 //
-// Loses: where the best list needs long before it is ahead.
+// Loses: if the best list is behind for long.
 #include "lowtide/driver/tournament.h"
 
 #include <algorithm>
@@ -22,14 +22,14 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr std::size_t kContenders = 12;  // as the half of the half of them still are three
-constexpr std::size_t kEntrants = 3;  // of a phase: a list with half of the parts, and two others
-// A list needs so much work in a phase, in least_solve(): four turns. Fewer than three lists are no
-// choice: with two, fit came to .07 points more of the own peak over 14 networks.
+constexpr std::size_t kContenders = 12;  // so that three remain after two halvings
+constexpr std::size_t kEntrants = 3;     // for each phase: half of the parts, and two others
+// The work that a list needs in a phase, in least_solve(): four turns. At least three lists: with
+// two, fit needed .07 points more of the baseline peak over 14 networks.
 constexpr double kSolves = 4;
 constexpr std::size_t kFewest = 3;
-constexpr int kPhases = 5;      // the last two are the best list's alone
-constexpr int kEnterUntil = 2;  // phases: who enters later has no time to come ahead
+constexpr int kPhases = 5;      // the last two have the best list only
+constexpr int kEnterUntil = 2;  // phases: later entrants could not get ahead
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Tournament::enter(const Transforms& transforms) {
   ranking_.push_back(&contenders_.emplace_back(std::move(one)));
 }
 
-// So many that each gets enough work in the first phase.
+// The number of lists that can get enough work in the first phase.
 std::size_t Tournament::most() const {
   double least = 0;
   for (const Contender& one : contenders_) least += kSolves * least_solve(one.ops);
@@ -65,7 +65,7 @@ std::vector<Contender*> Tournament::enter_near(const Contender& best) {
   return {ranking_.begin() + static_cast<std::ptrdiff_t>(before), ranking_.end()};
 }
 
-// A phase: the best go on, and in some phases lists near the best one join them.
+// A phase: the best lists continue, and in some phases lists near the best one enter.
 std::vector<Contender*> Tournament::next_phase(int phase) {
   std::ranges::stable_sort(ranking_, [&](const Contender* one, const Contender* other) {
     return contest_.better(*one, *other);

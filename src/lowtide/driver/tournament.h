@@ -10,28 +10,29 @@
 
 namespace lowtide::driver {
 
-// A list of transforms that takes part.
+// A list of transforms in the tournament.
 struct Contender {
-  std::size_t number = 0;  // how many entered before it
+  std::size_t number = 0;  // order of entry
   Transforms transforms;
-  double ops = 0;  // of the graph that they make
+  double ops = 0;  // of the transformed graph
 };
 
-// What lists are measured by, and how a list takes its turn.
+// How lists are ranked, and how a list takes its turn.
 class Contest {
  public:
   virtual ~Contest() = default;
 
-  // Lists to begin with, the most promising first.
+  // The first lists, the most promising first.
   virtual std::vector<Transforms> first() = 0;
-  // Lists that differ little from the best one.
+  // Lists near the best one.
   virtual std::vector<Transforms> near(const Contender& best) = 0;
-  // Sets the contender's `ops`; false if its list is refused.
+  // Sets the contender's `ops`; returns false if its list is refused.
   virtual bool enter(Contender& contender) = 0;
   virtual bool better(const Contender& one, const Contender& other) const = 0;
-  // Works on all of them, for that share of the work that is left; false if the tournament is over.
+  // Works on all contenders, for this share of the remaining work; returns false if the tournament
+  // is over.
   virtual bool run(std::span<Contender* const> contenders, double share) = 0;
-  // Infinite if nothing limits it.
+  // Infinite without a limit.
   virtual double work_left() const = 0;
 };
 
@@ -42,7 +43,7 @@ class Tournament {
   void run();
 
  private:
-  // Does nothing if the list is in already, or is refused.
+  // Does nothing if the list takes part already, or is refused.
   void enter(const Transforms& transforms);
   std::size_t most() const;
   std::vector<Contender*> next_phase(int phase);

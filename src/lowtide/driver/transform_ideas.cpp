@@ -1,21 +1,23 @@
-// Problem: of thousands of regions and numbers of parts, which few are worth planning?
+// Problem: select, among thousands of regions and numbers of parts, the few that are worth
+// planning.
 //
-// Idea: a candidate's graph is not made. Its profile of memory in one order and its time are summed
-// up from the region, and what would have to be computed again for the budget is read off that
-// profile. That is far from what a plan loses, so it is calibrated by the plan of the graph as it
-// is; and it errs alike for candidates of one kind, so the best of every kind is taken.
+// Idea: the graph of a candidate is not built. Its memory profile in one order and its time are
+// computed from the region, and the recomputation that the budget needs is estimated from that
+// profile. The estimate is far from the overhead of a plan, so it is calibrated by the plan of the
+// original graph. Its errors are similar for candidates of one kind, so the best candidate of every
+// kind is tried.
 //
-// Where it loses: what one place of the order cannot show, such as orders that another split would
-// allow.
+// Loses: effects that one position of the order does not show, such as orders that another split
+// would allow.
 #include "lowtide/driver/transform_ideas.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "lowtide/base/error.h"
 #include "lowtide/rewrite/priced_region.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::driver {
 
@@ -23,39 +25,43 @@ namespace {
 
 constexpr std::size_t kTrials = 5;          // at each level
 constexpr double kIdeasShare = 0.15;        // of the limits, for the estimates of each level
-constexpr double kSubstitutesShare = 0.05;  // of the limits, for each choice of substitutions
-constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
+constexpr double kSubstitutesShare = 0.05;  // of the limits, for each set of substitutions
+constexpr double kBlind = 20;  // estimates below this fraction of the overhead are useless
 
 std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
 
 }  // namespace
 
-Transforms with_hoist(const Problem& problem) {
-  if (!problem.techniques.hoist) return {};
-  return cache_applied(problem, rewrite::hoisted(problem.graph, device_for(problem),
-                                                 problem.part_costs.get()))
+Transforms with_hoist(const Question& question) {
+  if (!question.problem.techniques.hoist) return {};
+  const Prices& prices = question.prices;
+  return cache_applied(question, rewrite::hoisted(question.problem.graph,
+                                                  prices.device_or_default(), prices.table.get()))
       ->transforms;
 }
 
-std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& limits,
+std::shared_ptr<const Applied> with_substitutes(const Question& question, Limits& limits,
                                                 const Transforms& given, rewrite::Taken taken) {
-  const auto from = apply_cached(problem, given);
+  const Problem& problem = question.problem;
+  const Prices& prices = question.prices;
+  auto from = apply_cached(question, given);
   if (!problem.techniques.substitute || limits.stopped()) return from;
   const double until = limits.used() + kSubstitutesShare;
   const auto stops = [&] {  // one more match, or one more graph
     limits.spend(1 + count(problem.graph.op_count()) / 2);
     return limits.stopped() || limits.used() > until;
   };
-  return cache_applied(problem, rewrite::substituted(problem.graph, *from, device_for(problem),
-                                                     problem.part_costs.get(), taken, stops));
+  return cache_applied(question,
+                       rewrite::substituted(problem.graph, *from, prices.device_or_default(),
+                                            prices.table.get(), taken, stops));
 }
 
-std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms) {
+std::vector<Transforms> with_other_parts(const Question& question, const Transforms& transforms) {
   std::vector<Transforms> found;
   if (transforms.empty()) return found;
   const auto* last = std::get_if<Split>(&transforms.back());
   if (last == nullptr) return found;
-  const Base base(problem, {transforms.begin(), transforms.end() - 1});
+  const Base base(question, {transforms.begin(), transforms.end() - 1});
   const Graph& graph = base.now().graph;
   rewrite::Candidate region;
   for (const OpId op : graph.order())
@@ -76,7 +82,8 @@ std::vector<Transforms> with_other_parts(const Problem& problem, const Transform
   return found;
 }
 
-// Of all ideas, those that go furthest down: with all that can be had back, and in the own order.
+// Of all candidates, those with the smallest peak: with all possible recomputation, and in the
+// given order.
 struct TransformIdeas::Lowest {
   std::optional<Idea> left, peak;
 
@@ -87,7 +94,7 @@ struct TransformIdeas::Lowest {
 };
 
 void TransformIdeas::calibrate(Ticks planned) {
-  constexpr double kUnknown = 3;  // where it has no plan
+  constexpr double kUnknown = 3;  // if it has no plan
   const auto estimated = rewrite::shortfall(problem_.graph, rewrite::profile_of(problem_.graph),
                                             problem_.budget, problem_.machine);
   const auto lost = static_cast<double>((planned - problem_.graph.total_time()).count());
@@ -103,7 +110,7 @@ Ticks TransformIdeas::estimated(Ticks time, Ticks again) const {
 }
 
 std::shared_ptr<const Base> TransformIdeas::base_of(const Transforms& transforms) {
-  auto base = std::make_shared<const Base>(problem_, transforms);
+  auto base = std::make_shared<const Base>(question_, transforms);
   limits_.spend(count(base->now().graph.op_count()));
   return base;
 }
@@ -129,7 +136,7 @@ std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun, Tic
     }
   }
   std::vector<Idea> few = few_of(std::move(found));
-  // Where nothing fits yet, what goes furthest down comes first.
+  // If no candidate fits yet, the one with the smallest peak comes first.
   for (auto* one : {&lowest.left, &lowest.peak}) {
     if (!*one || limits_.stopped() || !complete(**one)) continue;
     std::erase_if(few, [&](const Idea& idea) { return idea.transforms == (*one)->transforms; });
@@ -138,8 +145,8 @@ std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun, Tic
   return few;
 }
 
-// The best of each kind on each base first; of no base more than others leave, since what the
-// estimates say of two bases is not to be compared.
+// The best of each kind on each base first. At most as many from one base as from the others, since
+// estimates for two bases cannot be compared.
 std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
   std::ranges::stable_sort(all, {}, &Idea::rank);
   std::vector<std::vector<Idea*>> by_base;
@@ -201,7 +208,7 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
     // A unit is about a microsecond.
     limits_.spend(1 + ops / 8 + count(base->now().graph.op_count()) / 16);
     auto idea = estimate(base, region, parts);
-    // What costs more than all that is lost now cannot win.
+    // A candidate that costs more than the present overhead cannot win.
     if (!idea || idea->least >= to_beat_) continue;
     if (idea->peak <= problem_.budget && (!fits || idea->least < fits->least)) {
       fits = idea;
@@ -223,14 +230,10 @@ bool TransformIdeas::complete(Idea& idea) {
   if (!priced) return false;
   idea.transforms = base.transforms();
   idea.transforms.emplace_back(priced->split(base.now()));
-  try {
-    idea.least = apply_cached(problem_, idea.transforms)->now.graph.total_time();
-    return true;
-  } catch (const InputError&) {
-    return false;
-  } catch (const OverflowError&) {
-    return false;
-  }
+  const auto applied = if_legal([&] { return apply_cached(question_, idea.transforms); });
+  if (!applied) return false;
+  idea.least = (*applied)->now.graph.total_time();
+  return true;
 }
 
 }  // namespace lowtide::driver

@@ -1,4 +1,4 @@
-// Ops and tensors are renumbered into the transformed graph, and plans back.
+// Renumbers ops and tensors for the transformed graph, and plans back.
 #include "lowtide/driver/transform_reduction.h"
 
 #include <optional>
@@ -11,19 +11,21 @@ namespace lowtide::driver {
 
 namespace {
 
-std::shared_ptr<const Applied> apply_allowed(const Problem& problem) {
-  for (const Transform& transform : problem.transforms)
-    if (const std::string kind(kind_of(transform)); !has_technique(problem.techniques, kind))
+std::shared_ptr<const Applied> apply_allowed(const Question& question) {
+  for (const Transform& transform : question.transforms)
+    if (const std::string kind(kind_of(transform));
+        !has_technique(question.problem.techniques, kind))
       throw InputError("techniques", "\"" + kind + "\" is not among them, but a transform is one");
-  return apply_cached(problem, problem.transforms);
+  return apply_cached(question, question.transforms);
 }
 
 }  // namespace
 
-TransformReduction::TransformReduction(const Problem& original)
+TransformReduction::TransformReduction(const Question& original)
     : original_(original),
       applied_(apply_allowed(original)),
-      problem_(on_transformed(applied_->now, original)) {}
+      problem_(with_graph(original.problem, applied_->now.graph)),
+      live_limits_(on_transformed(applied_->now, original.live_limits)) {}
 
 std::vector<Plan> TransformReduction::starts(std::vector<Plan> plans) const {
   std::erase_if(plans, [&](const Plan& plan) { return plan.transforms != original_.transforms; });

@@ -1,4 +1,4 @@
-// Applies a problem's transforms: solvers plan the transformed graph and know of no transforms.
+// Applies a question's transforms: solvers plan the transformed graph and know of no transforms.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,22 @@ class TransformReduction final : public Reduction {
  public:
   // Throws as apply_transforms does; InputError for a transform whose technique is not allowed, and
   // for a limit of an op that the transforms have removed.
-  explicit TransformReduction(const Problem& original);
+  explicit TransformReduction(const Question& original);
 
-  // The same problem on the transformed graph.
+  // The question's problem on the transformed graph.
   const Problem& problem() const override { return problem_; }
-  // Those that have the problem's transforms.
+  // The question's limits of single ops, on the transformed graph.
+  const std::vector<LiveLimit>& live_limits() const { return live_limits_; }
+  // Those that have the question's transforms.
   std::vector<Plan> starts(std::vector<Plan> plans) const override;
   solve::Watcher translate(solve::Watcher watcher) override;
   void bring_back(Answer& answer) const override;
 
  private:
-  const Problem& original_;
+  const Question& original_;
   std::shared_ptr<const Applied> applied_;
   Problem problem_;
+  std::vector<LiveLimit> live_limits_;
 };
 
 }  // namespace lowtide::driver

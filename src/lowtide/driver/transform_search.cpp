@@ -1,23 +1,22 @@
-// Problem: which transforms should a plan begin with, and how do they and the plan go together?
+// Problem: choose the transforms of a plan, together with the plan.
 //
-// Idea: the graph as it is gets a short run. Then candidates are estimated, in milliseconds each:
-// what they add to the duration, and what would have to be computed again for the budget on the
-// graph that they make. The best few are planned, each in a short run of the same solver, which
-// sees an ordinary graph. Estimates are too coarse to tell six parts from seven, so the winner is
-// planned with a few parts more and less too. The best of all is what the next level begins from:
-// what is proposed on its graph nests or stands beside what won before. As soon as a level wins
-// nothing, the rest of the limits goes to the best. A step with a barrier is looked
-// at with its backward hoisted too, since the barrier keeps parts of the forward from those of the
-// backward. Substitutions that save time are tried together, all of them and those that hold no
-// more; splits come on the graph that the latter make.
+// Idea: the original graph gets a short run. Then candidates are estimated, in milliseconds each:
+// the time that they add, and the recomputation that the budget needs on their graph. The best few
+// are planned, each in a short run of the same solver, which sees an ordinary graph. Estimates
+// cannot distinguish six parts from seven, so the winner is also planned with a few more and fewer
+// parts. The best of all is the base of the next level: candidates on its graph are nested in
+// earlier splits, or stand beside them. When a level wins nothing, the rest of the limits goes to
+// the best. A step with a barrier is also tried with its backward hoisted, since the barrier
+// separates the forward from the backward. Substitutions that save time are tried in two sets: all
+// of them, and those that hold no more bytes; splits are tried on the graph of the second set.
 //
-// Source: MAGIS (ASPLOS 2024), sections 5.1 and 6, whose search pushes every candidate through its
-// scheduler; here most never leave their estimate.
+// Source: MAGIS (ASPLOS 2024), sections 5.1 and 6, whose search schedules every candidate; here
+// most are only estimated.
 //
 // Invariant: the answer is never worse than the best of the runs, of which the first has no
 // transforms.
 //
-// Loses: where no transform pays, the share of the limits that it took to find out.
+// Loses: if no transform pays, the share of the limits that the search for one took.
 #include "lowtide/driver/transform_search.h"
 
 #include <algorithm>
@@ -39,24 +38,28 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr double kFirstShare = 0.12;                       // of the limits, for the graph as it is
-constexpr double kFirstSolves = 2, kMostFirstShare = 0.3;  // the same, of little work
-constexpr double kStartShare = 0.25;                       // for those of each start
-constexpr double kTrialShare = 0.05;                       // for each transform that is planned
-// More where a graph is so large that less work for each of its ops says nothing, and then of
-// fewer.
+constexpr double kFirstShare = 0.12;                       // of the limits, for the original graph
+constexpr double kFirstSolves = 2, kMostFirstShare = 0.3;  // the same, with little work
+constexpr double kStartShare = 0.25;                       // for the runs of each start
+constexpr double kTrialShare = 0.05;                       // for each planned candidate
+// More if the graph is so large that less work per op gives no information; then for fewer
+// candidates.
 constexpr double kTrialWork = 3000, kMostTrialShare = 0.2, kTrialsUntil = 0.6;
 constexpr int kLevels = 3;
-constexpr int kMostMisses = 2;  // in a row, of an idea with more and more parts or with fewer
-// A level that wins less than this part of the graph's time is the last.
+constexpr int kMostMisses = 2;  // in a row, with more and more parts or with fewer
+// The last level is the one that wins less than this share of the base duration.
 constexpr double kLeastGain = 0.0005;
 
 class TransformSearch {
  public:
-  TransformSearch(const Problem& problem, const Request& request, const SolveSaid& solve)
-      : problem_(problem), request_(request), solve_(solve), limits_(request.limits) {}
+  TransformSearch(const Question& question, const Request& request, const SolveTrial& solve)
+      : question_(question),
+        problem_(question.problem),
+        request_(request),
+        solve_(solve),
+        limits_(request.limits) {}
 
-  // What goes wrong where transforms are looked for costs these, and not the plan.
+  // An error in the search for transforms ends that search, and not the solve.
   Answer run() {
     try {
       search();
@@ -85,9 +88,9 @@ class TransformSearch {
     const Ticks least = least_;
     if (settled(least)) return;
     ideas_.calibrate(duration());
-    // Most comes of regions of the hoisted graph, so these are looked at first.
+    // Most gains come from regions of the hoisted graph, so these are tried first.
     std::vector<Transforms> begun;
-    if (const Transforms hoisted = with_hoist(problem_); !hoisted.empty()) {
+    if (const Transforms hoisted = with_hoist(question_); !hoisted.empty()) {
       begun.push_back(substituted(hoisted, Taken::faster_and_lighter));
       if (begun.front() != hoisted) begun.push_back(hoisted);
     }
@@ -105,16 +108,16 @@ class TransformSearch {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
       std::vector<Idea> ideas = ideas_.best(begun, duration());
-      // What keeps the budget as it is has a plan at once, others only with work for each of their
-      // ops.
+      // A candidate that fits without recomputation has a plan at once, others only with work for
+      // each of their ops.
       if (!ideas.empty() && is_scarce(ideas.front()))
         std::ranges::stable_partition(
             ideas, [&](const Idea& idea) { return idea.peak <= problem_.budget; });
       for (const Idea& idea : ideas) {
         if (is_time_up()) break;
-        // The barrier keeps apart what the hoist brings together.
+        // The barrier separates what the hoist joins.
         if (is_hoisted && idea.base->transforms().empty() && is_scarce(idea)) continue;
-        // One before may have won by so much that this one cannot.
+        // An earlier candidate may have won by so much that this one cannot.
         if (idea.missing == Bytes(0) && idea.time >= duration()) continue;
         run_with(idea.transforms, trial_share(idea));
       }
@@ -127,14 +130,14 @@ class TransformSearch {
       if (!won || (!ideas.empty() && is_scarce(ideas.front()))) break;
       begun = {best_transforms()};
     }
-    // Where the best list can win no more, the graph as it is may.
+    // If the best list cannot win more, the original graph may.
     const bool is_done = best_.outcome.plan && best_.outcome.bound.duration >= duration();
     const bool plain = is_done && plain_bound_ < duration();
     if (!limits_.stopped()) run_with(plain ? Transforms() : Transforms(best_transforms()), 1);
   }
 
   Ticks duration() const { return best_.outcome.plan ? best_.outcome.cost.duration : Ticks::max(); }
-  // More of little work, with which a smaller part says nothing.
+  // A larger share if there is little work, since a smaller one gives no information.
   double first_share() const {
     const double all = all_work();
     const double ops = static_cast<double>(problem_.graph.op_count());
@@ -152,7 +155,7 @@ class TransformSearch {
     is_cut_ = is_cut_ || is;
     return is;
   }
-  // That the limits are worth, about; 0 if nothing is limited.
+  // The work that the limits allow, approximately; 0 without limits.
   double all_work() const {
     const double seconds = request_.limits.seconds.value_or(0);
     return request_.limits.work ? static_cast<double>(*request_.limits.work)
@@ -166,15 +169,15 @@ class TransformSearch {
   bool settled(Ticks least) const {
     return limits_stopped_ || !best_.support.yes || duration() <= least;
   }
-  // Of the best plan, or where there is none of that with the smallest peak.
+  // Of the best plan, or without one of the plan with the smallest peak.
   const Transforms& best_transforms() const {
     if (best_.outcome.plan) return best_.outcome.plan->transforms;
     return smallest_transforms_;
   }
 
   void run_with(const Transforms& transforms, double share) {
-    Problem problem = problem_;
-    problem.transforms = transforms;
+    Question question = question_;
+    question.transforms = transforms;
     Request request = request_;
     request.limits = limits_.remaining(share);
     request.starts.clear();
@@ -197,7 +200,7 @@ class TransformSearch {
           throw;
         }
       };
-    Answer answer = solve_(problem, request);
+    Answer answer = solve_(question, request);
     limits_.spend(answer.work);
     take(std::move(answer), transforms, seconds);
   }
@@ -227,17 +230,19 @@ class TransformSearch {
     if (transforms.empty()) plain_bound_ = std::max(plain_bound_, answer.outcome.bound.duration);
     if (first || (answer.outcome.plan && rank(answer) <= rank(best_))) {
       best_ = std::move(answer);
-      if (same)  // both runs have proven something of one graph
+      if (same)  // both runs have proven bounds of the same graph
         best_.outcome.bound.duration = std::max(best_.outcome.bound.duration, bound.duration);
     } else {
       best_.outcome.stopped_by = answer.outcome.stopped_by;
     }
   }
 
-  // A region to split, or a hoist that lowers the peak by itself. On a large graph the clock may
-  // end the look at it; what is not found by then is not looked for.
+  // A region to split, or a hoist that lowers the peak by itself. On a large graph the time limit
+  // may end this search; regions that are not found by then are not tried.
   bool is_anything_proposed() {
     const Graph& graph = problem_.graph;
+    const Device& device = question_.prices.device_or_default();
+    const CostTable* costs = question_.prices.table.get();
     const auto stops = [&] {
       const bool over = limits_.over();
       is_cut_ = is_cut_ || over;
@@ -246,25 +251,25 @@ class TransformSearch {
     if (problem_.techniques.split && !rewrite::propose(graph, stops).empty()) return true;
     if (problem_.techniques.substitute && !stops()) {
       const TransformedGraph now = apply_transforms(graph, {});
-      const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
+      const PartPricer pricer(now.graph, device, costs);
       if (!rewrite::substitutions(now, pricer, stops).empty()) return true;
     }
     if (!problem_.techniques.hoist || stops()) return false;
-    const Applied base = rewrite::hoisted(graph, device_for(problem_), problem_.part_costs.get());
+    const Applied base = rewrite::hoisted(graph, device, costs);
     if (base.transforms.empty() || stops()) return false;
     if (problem_.techniques.split && !rewrite::propose(base.now.graph, stops).empty()) return true;
     return rewrite::profile_of(base.now.graph).peak() < rewrite::profile_of(graph).peak();
   }
 
-  // A plan can be as fast as the graph that they make.
+  // A plan can be as short as the sum of the ops of its graph.
   Transforms substituted(const Transforms& given, rewrite::Taken taken) {
-    const auto made = with_substitutes(problem_, limits_, given, taken);
+    const auto made = with_substitutes(question_, limits_, given, taken);
     least_ = std::min(least_, made->now.graph.total_time());
     return made->transforms;
   }
 
-  // Plans the idea that won with more parts and with fewer, as long as that wins. Six parts may
-  // lose to eight and five win, as waves come out, so one miss ends nothing.
+  // Plans the winner with more and with fewer parts, as long as that wins. Six parts may lose to
+  // eight and five win, because of wave quantization, so one miss does not end the search.
   void tune(const Idea& won) {
     const std::vector<std::int64_t> numbers = rewrite::parts_for(won.region.slices);
     const auto at = std::ranges::find(numbers, won.parts) - numbers.begin();
@@ -296,13 +301,13 @@ class TransformSearch {
     outcome.history = history_;
     best_.work = limits_.work();
     if (smallest_ != Bytes::max()) outcome.smallest_peak = smallest_;
-    // Runs end by themselves or at their share of the limits, the search by the limits.
+    // Runs end by themselves or at their share of the limits; the search ends at the limits.
     if (limits_.stopped() && duration() > problem_.graph.total_time())
       outcome.stopped_by = limits_.reason();
     else if (is_cut_ && by_itself(outcome.stopped_by) && duration() > problem_.graph.total_time())
       outcome.stopped_by = request_.limits.work ? StopReason::work_limit : StopReason::deadline;
     if (outcome.plan || !best_.support.yes) return std::move(best_);
-    // What is proven without transforms says nothing of plans that have some.
+    // Bounds without transforms do not hold for plans with transforms.
     const Bytes floor = always_live(problem_);
     if (outcome.status == Status::infeasible && floor <= problem_.budget) {
       outcome.note = "without transforms no plan can need less than " +
@@ -311,20 +316,21 @@ class TransformSearch {
       outcome.status = Status::unknown;
       if (by_itself(outcome.stopped_by)) outcome.stopped_by = StopReason::gave_up;
     }
-    // Parts may take less than the whole.
+    // Parts may take less time than the whole.
     outcome.bound = {Ticks(0), floor};
     return std::move(best_);
   }
 
-  const Problem& problem_;
+  const Question& question_;
+  const Problem& problem_;  // the question's
   const Request& request_;
-  const SolveSaid& solve_;
+  const SolveTrial& solve_;
   Limits limits_;
-  TransformIdeas ideas_{problem_, limits_};
+  TransformIdeas ideas_{question_, limits_};
   bool begun_ = false, limits_stopped_ = false;
   std::atomic<bool> watcher_threw_ = false;
-  bool is_cut_ = false;                        // less was tried than with larger limits
-  Ticks least_ = problem_.graph.total_time();  // of the graphs that are tried whatever is found
+  bool is_cut_ = false;  // fewer candidates were tried than with larger limits
+  Ticks least_ = problem_.graph.total_time();  // of all graphs that are tried
   Ticks plain_bound_;                          // of plans without transforms
   Answer best_;
   Bytes smallest_ = Bytes::max();
@@ -336,18 +342,20 @@ class TransformSearch {
 
 }  // namespace
 
-bool may_transform(const Problem& problem) {
-  return problem.transforms.empty() && problem.live_limits.empty() &&
-         problem.objective == Objective::least_time &&
-         (problem.techniques.split || problem.techniques.hoist || problem.techniques.substitute);
+bool may_transform(const Question& question) {
+  const Techniques& techniques = question.problem.techniques;
+  return question.transforms.empty() && question.live_limits.empty() &&
+         question.problem.objective == Objective::least_time &&
+         (techniques.split || techniques.hoist || techniques.substitute);
 }
 
-Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve) {
-  Problem searched = problem;
+Answer search_transforms(const Question& question, const Request& request,
+                         const SolveTrial& solve) {
+  Question searched = question;
   // A link that no plan may use wins nothing.
-  if (!problem.techniques.offload) searched.machine.reset();
+  if (!question.problem.techniques.offload) searched.problem.machine.reset();
   if (!searched.transform_cache)
-    searched.transform_cache = std::make_shared<TransformCache>(searched.graph);
+    searched.transform_cache = std::make_shared<TransformCache>(searched.problem.graph);
   return TransformSearch(searched, request, solve).run();
 }
 

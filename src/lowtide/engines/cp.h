@@ -12,10 +12,11 @@
 namespace lowtide::engines {
 
 struct CpWatch {
-  // Values of all variables, better each time. Only now and then while it runs, since CP-SAT hands
-  // over a solution only when it ends: the worker ends it, and goes on from the solution.
+  // Called with the values of all variables, better each time. Only now and then during a run,
+  // since CP-SAT returns a solution only when it ends: the worker ends it, and continues from the
+  // solution.
   std::function<void(std::span<const std::int64_t> values)> incumbent;
-  // As soon as CP-SAT says so.
+  // Called as soon as CP-SAT reports a bound.
   std::function<void(double objective)> objective;
   std::function<void(double bound)> bound;
 };
@@ -25,8 +26,8 @@ struct CpAnswer {
   std::vector<std::int64_t> values;  // of the best solution; empty if there is none
 };
 
-// Returns within some milliseconds of `limits.stop`, a second after the clock at the latest. Values
-// are not looked into: whoever asks must not believe what it can check.
+// Returns within some milliseconds of `limits.stop`, and at most a second after the time limit.
+// Values are not checked: the caller must check all that it can.
 CpAnswer solve_cp(const CpModel& model, const EngineState& engine, const EngineLimits& limits,
                   const CpWatch& watch = {});
 

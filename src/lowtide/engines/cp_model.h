@@ -1,4 +1,4 @@
-// A model for constraint programming, in the words of CP-SAT; written as it is added.
+// A model for constraint programming, with CP-SAT's constraints; encoded as it is added.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace lowtide::engines {
 
-// An integer variable, by index. One of a domain within {0, 1} is a literal too, and so is its
-// opposite.
+// An integer variable, by index. A variable with a domain within {0, 1} is a literal too, and so is
+// its negation.
 using CpVar = std::int32_t;
 inline constexpr CpVar cp_not(CpVar literal) { return -literal - 1; }
 
-// coefficient x var + offset; the offset alone without a variable.
+// coefficient x var + offset; only the offset without a variable.
 struct CpExpr {
   static constexpr CpVar kNone = INT32_MIN;
   CpVar var = kNone;
@@ -49,7 +49,7 @@ class CpModel {
   CpVar add_var(std::span<const std::int64_t> values);  // ascending, at least one
   CpVar add_bool() { return add_var(0, 1); }
 
-  // Each holds if all of `enforce` do. Terms of literals' opposites are not allowed.
+  // Each holds if all of `enforce` are true. Negated literals are not allowed in terms.
   void add_linear(std::span<const CpTerm> terms, Range range, Literals enforce = {});
   void add_linear(std::initializer_list<CpTerm> terms, Range range, Literals enforce = {}) {
     add_linear(std::span(terms.begin(), terms.size()), range, enforce);
@@ -59,14 +59,15 @@ class CpModel {
   void add_exactly_one(Literals literals);
   void add_at_most_one(Literals literals);
   void add_all_different(std::span<const CpExpr> exprs);
-  // end = start + size. Says which constraint it is; it is there only if all of `enforce` hold.
+  // end = start + size. Returns the index of the constraint; the interval exists only if all of
+  // `enforce` are true.
   std::int64_t add_interval(const CpExpr& start, const CpExpr& size, const CpExpr& end,
                             Literals enforce = {});
-  // At no point do the intervals that are there sum up to more.
+  // At no point do the demands of the existing intervals sum to more than the capacity.
   void add_cumulative(std::span<const std::int64_t> intervals, std::span<const CpExpr> demands,
                       const CpExpr& capacity);
-  // The sum of the changes of all active times up to any point is at least `low`, once all changes
-  // of that point have happened.
+  // The sum of the changes of all active times up to any point, that point included, is at least
+  // `low`.
   void add_reservoir(std::span<const CpExpr> times, std::span<const std::int64_t> changes,
                      Literals active, std::int64_t low);
 

@@ -1,5 +1,5 @@
-// What is common to all engines: solvers of other people, found at run time or missing, each solve
-// in a process of its own. cp.h and mip.h have what they are asked.
+// The common interface of all engines: external solvers, found at run time or missing, each solve
+// in a separate process. cp.h and mip.h have the models.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace lowtide::engines {
 enum class EngineKind : std::uint8_t { cpsat, highs };
 std::string_view to_string(EngineKind kind);
 
-// Paths; whatever is empty is looked up.
+// Paths; empty ones are searched.
 struct EnginePaths {
   std::string library, worker;
 };
 
-// What there is of an engine on this machine.
+// An engine on this machine.
 struct EngineState {
   EnginePaths paths;
   std::string version;
-  std::string missing;  // empty, or "CP-SAT: " and in one line why it cannot run and what helps
+  std::string missing;  // empty, or "CP-SAT: " and in one line why it cannot run, and the remedy
 };
 
 // The end of a solve.
@@ -35,25 +35,25 @@ enum class EngineStatus : std::uint8_t {
 
 struct EngineLimits {
   std::optional<double> seconds;
-  // In place of a clock, for a run that repeats exactly: CP-SAT's deterministic seconds, or
+  // Instead of a time limit, for runs that repeat exactly: CP-SAT's deterministic seconds, or
   // thousands of HiGHS's simplex iterations.
   std::optional<double> effort;
-  // Of the worker, beyond what it has at its start; 0: four fifths of what the machine has free.
+  // Of the worker, beyond its memory at the start; 0: four fifths of the free memory.
   std::int64_t memory_bytes = 0;
   int threads = 1;
   std::uint64_t seed = 0;
-  // Asked at least every 10 ms; true ends the worker at once.
+  // Polled at least every 10 ms; true ends the worker at once.
   std::function<bool()> stop;
 };
 
-// What has come of a solve beside its values. Whatever happens to the engine is said in `failure`;
-// what it had found before that still counts.
+// The result of a solve, without its values. `failure` describes any failure of the engine; earlier
+// results still count.
 struct EngineEnd {
   EngineStatus status = EngineStatus::unknown;
   std::optional<double> bound;  // of the objective, proven
   double effort = 0;            // spent, as in EngineLimits
   bool stopped = false;         // by `stop`
-  std::string failure;          // "", or in one sentence how it crashed, hung or made no sense
+  std::string failure;          // "", or one sentence about a crash, a hang or an impossible result
 };
 
 }  // namespace lowtide::engines

@@ -1,4 +1,4 @@
-// Looking for engines, and what has been seen. The lock is held around the memory alone: a look can
+// Searches for engines, and remembers the results. The lock guards the memory only: a search can
 // take seconds, and two at once do no harm.
 #include "lowtide/engines/find.h"
 
@@ -18,7 +18,7 @@ namespace lowtide::engines {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// A failure may pass, or be put right by whoever reads of it.
+// A failure may pass, or be fixed by the user.
 constexpr auto kFailureLasts = std::chrono::seconds(10);
 
 struct Failure {
@@ -26,7 +26,7 @@ struct Failure {
   Clock::time_point at;
 };
 
-using Key = std::tuple<EngineKind, std::string, std::string>;  // the best place and the worker
+using Key = std::tuple<EngineKind, std::string, std::string>;  // the first place, and the worker
 
 struct Shared {
   std::mutex mutex;
@@ -34,7 +34,7 @@ struct Shared {
   std::string offered_worker;
   std::map<Key, EngineState> found;
   std::map<Key, Failure> failed;
-  std::map<std::string, Failure> failed_workers;  // whatever the engine
+  std::map<std::string, Failure> failed_workers;  // for all engines
 };
 
 Shared& shared() {
@@ -50,7 +50,7 @@ std::optional<std::string> recent(const Map& failures, const Name& name) {
   return known->second.why;
 }
 
-// `missing` lacks the engine's name here.
+// Here `missing` lacks the engine's name.
 void remember(const Key& key, Probe::End end, const EngineState& state) {
   const std::scoped_lock lock(shared().mutex);
   if (end == Probe::End::found)
@@ -61,7 +61,7 @@ void remember(const Key& key, Probe::End end, const EngineState& state) {
     shared().failed[key] = {state.missing, Clock::now()};
 }
 
-// Opens one after the other until one opens, the worker fails, one hangs or there is no more time.
+// Tries one library after the other until one opens, the worker fails, one hangs, or time runs out.
 EngineState look(EngineKind kind, const LibraryPaths& libraries, const NamedPath& worker,
                  const Key& key, const std::function<bool()>& stop) {
   using End = Probe::End;
@@ -71,7 +71,7 @@ EngineState look(EngineKind kind, const LibraryPaths& libraries, const NamedPath
   for (const NamedPath& place : libraries.places) {
     state.paths = {place.path, worker.path};
     last = probe(kind, state.paths, stop);
-    // Plain names are tried whether there is such a library or not.
+    // Plain names are tried without knowing whether such a library exists.
     const bool told = libraries.named || place.path.find('/') != std::string::npos;
     switch (last.end) {
       case End::found:

@@ -1,4 +1,4 @@
-// Whether an engine is on this machine, and where.
+// Finds the engines on this machine.
 #pragma once
 
 #include <functional>
@@ -8,17 +8,17 @@
 
 namespace lowtide::engines {
 
-// Looks for the library: `paths`, then LOWTIDE_CPSAT or LOWTIDE_HIGHS, then what was offered, then
-// where pip puts it beside the program, then the plain name; and for the program that it runs in:
-// `paths`, then LOWTIDE_WORKER, then what was offered, beside the program or library that this code
-// is part of, then PATH. The worker opens the library and says its version, half a second the first
-// time, five at most. What was found is remembered for as long as the paths stay the same, a
-// failure for ten seconds. A look ends as soon as `stop` says so, with an engine that is missing.
-// Any thread.
+// Searches for the library: in `paths`, then in LOWTIDE_CPSAT or LOWTIDE_HIGHS, then at the offered
+// paths, then where pip puts it beside the program, then by its plain name. And for the worker
+// program: in `paths`, then in LOWTIDE_WORKER, then at the offered paths, beside the program or
+// library that contains this code, then in PATH. The worker opens the library and reports its
+// version, which takes half a second the first time, five at most. Results are remembered as long
+// as the paths stay the same, a failure for ten seconds. A search ends as soon as `stop` returns
+// true, with a missing engine. Any thread.
 EngineState find_engine(EngineKind kind, const EnginePaths& paths = {},
                         const std::function<bool()>& stop = {});
 
-// Where one may be, for whoever knows before it is looked for; the Python package does.
+// Offers paths that the caller knows, before any search; the Python package does so.
 void offer_library(EngineKind kind, std::string path);
 void offer_worker(std::string path);
 

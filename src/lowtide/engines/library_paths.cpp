@@ -1,5 +1,5 @@
-// Files are looked at here, libraries are not: they are opened in the worker alone, the plain names
-// that only the system's loader knows too.
+// Only existence of files is checked here. Libraries are opened in the worker, including the plain
+// names that only the system's loader can resolve.
 #include "lowtide/engines/library_paths.h"
 
 #include <algorithm>
@@ -54,8 +54,8 @@ bool runs(const fs::path& path) {
   return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
 }
 
-// The folders in which a worker that belongs to us may lie: where the program is, or the library
-// that this function has become part of.
+// The folders in which our worker may be: that of the program, or of the library that contains this
+// function.
 std::vector<fs::path> own_folders() {
   std::vector<fs::path> folders;
   std::error_code error;
@@ -73,7 +73,7 @@ std::vector<fs::path> own_folders() {
   return folders;
 }
 
-// Where pip puts an engine that is installed beside the program: bin/.. has lib/python*/.
+// The place of an engine that pip installed beside the program: bin/.. has lib/python*/.
 void add_beside_program(EngineKind kind, std::vector<NamedPath>& places) {
   std::error_code error;
   const fs::path program = fs::canonical("/proc/self/exe", error);

@@ -1,4 +1,4 @@
-// As Linux says it, in its files.
+// Reads Linux's files.
 #include "lowtide/engines/memory.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::int64_t free_memory() {
   std::ifstream info("/proc/meminfo");
   for (std::string line; std::getline(info, line);)
     if (line.starts_with("MemAvailable:")) free = std::stoll(line.substr(13)) * 1024;
-  // Without a limit the first says "max" and the second a number beyond all memory.
+  // Without a limit the first file says "max", and the second has a number beyond all memory.
   for (const char* name :
        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     std::ifstream file(name);

@@ -1,13 +1,13 @@
-// How much an engine may take. Private to the room.
+// The memory that an engine may take. Private to the room.
 #pragma once
 
 #include <cstdint>
 
 namespace lowtide::engines {
 
-// Bytes that this machine has free, no more than the container's limit; 0 if it does not say.
+// The bytes that this machine has free, at most the container's limit; 0 if unknown.
 std::int64_t free_memory();
-// Bytes of this process's own, touched or not: what RLIMIT_DATA counts; 0 if it cannot be known.
+// The bytes of this process, touched or not, as RLIMIT_DATA counts them; 0 if unknown.
 std::int64_t own_memory();
 
 }  // namespace lowtide::engines

@@ -12,7 +12,7 @@
 namespace lowtide::engines {
 
 struct MipWatch {
-  std::function<void(std::span<const double> values)> incumbent;  // better each time
+  std::function<void(std::span<const double> values)> incumbent;  // better values each time
   std::function<void(double bound)> bound;
 };
 
@@ -21,8 +21,8 @@ struct MipAnswer {
   std::vector<double> values;  // of the best solution; empty if there is none
 };
 
-// For many models one after the other, in one worker process as long as it lives: one that ends in
-// a model costs that model alone. Not shared between threads.
+// Solves many models one after the other in one worker process. A crash affects only the model that
+// caused it. Not shared between threads.
 class MipSession {
  public:
   explicit MipSession(EngineState engine);

@@ -1,5 +1,5 @@
-// A mixed-integer program in columns and rows: least sum of cost x column, every row within its
-// limits. Infinite limits are infinities.
+// A mixed-integer program in columns and rows: minimise the sum of cost x column, every row within
+// its limits. Infinite limits are infinities.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ class MipModel {
   };
 
   std::int32_t add_column(double cost, Range range, bool integer);
-  // Terms of one column add up, since HiGHS takes each once.
+  // Terms of one column are added, since HiGHS accepts each column once per row.
   void add_row(std::span<const MipTerm> terms, Range range);
-  void add_start(std::int32_t column, double value);  // of a solution to begin from
+  void add_start(std::int32_t column, double value);  // of a start solution
   void clear_start() { start_columns_.clear(), start_values_.clear(); }
 
   std::size_t column_count() const { return cost_.size(); }
@@ -35,10 +35,10 @@ class MipModel {
   bool has_integers() const;
 
   std::string encode() const;
-  // False if the bytes are no model.
+  // Returns false if the bytes are no model.
   bool decode(std::string_view bytes);
 
-  // For whoever solves it; rows are compressed.
+  // For the solver; rows are compressed.
   struct View {
     std::span<const double> cost, low, high, row_low, row_high, values, start_values;
     std::span<const std::int64_t> integer, row_begin, columns, start_columns;
@@ -47,7 +47,7 @@ class MipModel {
 
  private:
   std::vector<double> cost_, low_, high_, row_low_, row_high_, values_, start_values_;
-  std::vector<MipTerm> sorted_;  // of the row that is being added
+  std::vector<MipTerm> sorted_;  // the row that is being added
   std::vector<std::int64_t> integer_, row_begin_, columns_, start_columns_;
 };
 

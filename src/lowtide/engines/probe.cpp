@@ -1,4 +1,5 @@
-// The worker says that it is ready before it opens the library, so that whoever fails is blamed.
+// The worker reports that it is ready before it opens the library, so that a failure is attributed
+// correctly.
 #include "lowtide/engines/probe.h"
 
 #include <chrono>
@@ -37,7 +38,7 @@ Probe probe(EngineKind kind, const EnginePaths& paths, const std::function<bool(
   bool ready = false;
   std::string message, version;
   EngineReport report;
-  // So short a message is taken at once or never.
+  // Such a short message is accepted at once or never.
   Event event = worker.send(request.encode(), stop);
   while (event != Event::ended) {
     if (stop && stop()) return {};

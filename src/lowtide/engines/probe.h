@@ -1,4 +1,4 @@
-// One look at a library, in the worker. Private to the room.
+// Tries to open a library in the worker. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@ namespace lowtide::engines {
 struct Probe {
   enum class End : std::uint8_t {
     found,    // `text` is the version
-    refused,  // by the library; `text` is what follows its name
-    hung,     // in opening it; likewise
-    worker,   // fails; `text` is what follows the worker's name
+    refused,  // by the library; `text` follows its name in the message
+    hung,     // while it was opened; likewise
+    worker,   // the worker fails; `text` follows its name in the message
     stopped   // by `stop`
   };
   End end = End::stopped;
   std::string text;
 };
 
-// At most five seconds: from a cold disk libortools takes one. Asks `stop` every few milliseconds.
+// Takes at most five seconds: from a cold disk libortools takes one. Polls `stop` every few
+// milliseconds.
 Probe probe(EngineKind kind, const EnginePaths& paths, const std::function<bool()>& stop);
 
 }  // namespace lowtide::engines

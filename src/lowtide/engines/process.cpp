@@ -1,5 +1,5 @@
-// A socket pair instead of two pipes: writing to a worker that has died is then an error and not a
-// signal that would end us.
+// A socket pair instead of two pipes: writing to a dead worker is then an error, and not a signal
+// that would end this process.
 #include "lowtide/engines/process.h"
 
 #include <algorithm>
@@ -25,9 +25,9 @@ namespace lowtide::engines {
 namespace {
 
 constexpr int kPollMs = 5;
-constexpr std::size_t kMostAtOnce = std::size_t{1} << 16;  // bytes between two questions to `stop`
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 16;  // bytes between two polls of `stop`
 
-// A killed process takes a while to give its memory back; nobody waits for that.
+// A killed process takes a while to return its memory; nothing waits for that.
 class Reaper {
  public:
   void take(pid_t process) {
@@ -101,7 +101,8 @@ void WorkerProcess::end() {
 
 WorkerProcess::Event WorkerProcess::saw_end() {
   int status = 0;
-  // The line is closed, so it is about to end; who closes it and stays is ended.
+  // The connection is closed, so the process is about to end; one that closes it and stays is
+  // killed.
   pid_t gone = 0;
   for (int tries = 0; tries < 20 && gone == 0; ++tries) {
     gone = waitpid(process_, &status, WNOHANG);
@@ -119,7 +120,7 @@ WorkerProcess::Event WorkerProcess::saw_end() {
 
 WorkerProcess::Event WorkerProcess::send(std::string_view message,
                                          const std::function<bool()>& stop) {
-  // Not in one piece, since a model can be large.
+  // In pieces, since a model can be large.
   const std::string header = frame_header(message.size());
   for (std::string_view rest : {std::string_view(header), message})
     while (!rest.empty()) {

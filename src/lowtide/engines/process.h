@@ -1,4 +1,4 @@
-// A worker process and the line to it. Private to the room.
+// A worker process, and the connection to it. Private to the room.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace lowtide::engines {
 class WorkerProcess {
  public:
   // Starts the program by posix_spawn, in a process group of its own, so that a Ctrl-C at the
-  // terminal is not its business. Its standard input is our end of the line, in both directions.
+  // terminal does not reach it. Its standard input is the connection, in both directions.
   explicit WorkerProcess(const std::string& program);
   ~WorkerProcess();  // ends it at once
   WorkerProcess(const WorkerProcess&) = delete;
@@ -18,13 +18,14 @@ class WorkerProcess {
 
   bool started() const { return process_ > 0; }
   bool has_ended() const { return process_ <= 0; }
-  // What follows its name: why it has not started, or how it ended, once `ended` has been seen.
+  // The text after its name in a message: why it has not started, or how it ended (valid after
+  // `ended`).
   const std::string& failure() const { return failure_; }
 
   enum class Event { message, nothing, ended, nonsense, stopped };
-  // Sends a frame of at most kMostFrame bytes; asks `stop` every few milliseconds.
+  // Sends a frame of at most kMostFrame bytes; polls `stop` every few milliseconds.
   Event send(std::string_view message, const std::function<bool()>& stop);
-  // The next message, or nothing: within so many milliseconds, or because only a part has come.
+  // The next message; nullopt after so many milliseconds, or if only a part has arrived.
   Event receive(std::string& message, int milliseconds);
   void end();
 

@@ -1,4 +1,4 @@
-// Written and read by the two sides of one build, so fields have no history.
+// Both sides belong to one build, so fields need no compatibility.
 #include "lowtide/engines/protocol.h"
 
 #include "lowtide/base/error.h"

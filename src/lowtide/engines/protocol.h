@@ -1,6 +1,7 @@
-// What is said between us and the worker: frames of a length (32 bits, little-endian) and a message
-// in wire format. We say a request, it answers with reports; the last is `done` or `failed`. Then
-// it waits for another, if the request said that there may be one, and else ends.
+// The protocol between library and worker: frames of a length (32 bits, little-endian) and a
+// message in wire format. The library sends a request, the worker answers with reports; the last is
+// `done` or `failed`. Then the worker waits for another request if the first one announced it, and
+// otherwise ends.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@
 namespace lowtide::engines {
 
 struct EngineRequest {
-  bool probe = false;  // open the library, say its version, and nothing else
+  bool probe = false;  // only open the library and report its version
   EngineKind engine = EngineKind::cpsat;
   std::string library;
   std::string model, hint;  // a CpModelProto and its hint, or a MipModel
-  double seconds = 0;       // 0: no clock
-  double effort = 0;        // 0: no such limit
+  double seconds = 0;       // 0: no limit
+  double effort = 0;        // 0: no limit
   std::int64_t memory_bytes = 0;
   std::int64_t threads = 1;
   std::int64_t seed = 0;
@@ -45,15 +46,15 @@ struct EngineReport {
   static bool decode(std::string_view bytes, EngineReport& into);
 };
 
-// Whether an objective or a bound can be one of ours: anything beyond the integers is not.
+// Whether an objective or a bound is possible: not if it is beyond the integers.
 inline bool is_sane(double value) { return value >= -0x1p62 && value <= 0x1p62; }
 
 inline constexpr std::size_t kFrameHeader = 4;
-// Frames beyond this are nonsense.
+// Larger frames are rejected.
 inline constexpr std::uint64_t kMostFrame = std::uint64_t{1} << 30;
 std::string frame_header(std::size_t size);
 std::string frame(std::string_view message);
-// Takes the first whole frame off the buffer into `message`.
+// Removes the first complete frame from the buffer, and stores it in `message`.
 enum class Framed { none, whole, nonsense };
 Framed take_frame(std::string& buffer, std::string& message);
 

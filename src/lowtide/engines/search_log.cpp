@@ -1,4 +1,4 @@
-// Of a problem that minimises, as all of ours do, `next` begins with the bound.
+// For minimisation problems, as all of ours are, `next` begins with the bound.
 #include "lowtide/engines/search_log.h"
 
 #include <cctype>

@@ -1,4 +1,4 @@
-// What CP-SAT's log says of its progress, since its C interface says nothing before the end.
+// Parses the progress in CP-SAT's log, since its C interface reports nothing before the end.
 #pragma once
 
 #include <optional>
@@ -7,12 +7,12 @@
 namespace lowtide::engines {
 
 struct LogLine {
-  std::optional<double> objective;  // of a solution that this line is about
+  std::optional<double> objective;  // of the solution in this line
   std::optional<double> bound;
 };
 
-// "#3 0.52s best:17 next:[12,16] ..." and "#Bound 0.60s best:17 next:[13,16] ..."; nothing of any
-// other line.
+// Parses "#3 0.52s best:17 next:[12,16] ..." and "#Bound 0.60s best:17 next:[13,16] ..."; nullopt
+// for other lines.
 LogLine read_log_line(std::string_view line);
 
 }  // namespace lowtide::engines

@@ -1,6 +1,6 @@
-// A field is a key (its number and how it is written) and a value; see the encoding guide of
-// protocol buffers. Doubles stand in the machine's own byte order, which is little-endian wherever
-// the engines are published.
+// A field is a key (its number and its encoding) and a value; see the encoding guide of protocol
+// buffers. Doubles are in the machine's byte order, which is little-endian on all platforms of the
+// engines.
 #include "lowtide/engines/wire.h"
 
 #include <bit>

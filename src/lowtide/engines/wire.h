@@ -1,5 +1,5 @@
-// The wire format of protocol buffers: what CP-SAT takes and gives, and what we say to the worker
-// and it to us. Fields are numbered; a reader skips those that it does not know.
+// The wire format of protocol buffers, for CP-SAT's models and for the messages to and from the
+// worker. Fields are numbered; a reader skips unknown fields.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lowtide::engines {
 
-// One message being written. Integers are varints of 64 bits: negative ones take ten bytes.
+// Writes one message. Integers are varints of 64 bits: negative ones take ten bytes.
 class WireWriter {
  public:
   WireWriter& number(int field, std::int64_t value);
@@ -19,7 +19,7 @@ class WireWriter {
   WireWriter& message(int field, const WireWriter& value) { return text(field, value.bytes_); }
   WireWriter& numbers(int field, std::span<const std::int64_t> values);  // packed
   WireWriter& reals(int field, std::span<const double> values);          // packed
-  // Fields that are written already.
+  // Fields that are already encoded.
   WireWriter& append(std::string_view fields);
 
   const std::string& bytes() const { return bytes_; }
@@ -31,8 +31,8 @@ class WireWriter {
   std::string bytes_;
 };
 
-// One message being read, field by field. Malformed input ends the message and makes ok() false;
-// nothing beyond it is touched.
+// Reads one message, field by field. Malformed input ends the message and makes ok() false; nothing
+// beyond it is read.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
@@ -44,7 +44,7 @@ class WireReader {
   std::int64_t number() const { return static_cast<std::int64_t>(value_); }
   double real() const;
   std::string_view text() const { return text_; }
-  // A repeated field, packed or one by one: adds to what is there.
+  // A repeated field, packed or one by one: appends to the list.
   void numbers(std::vector<std::int64_t>& into);
   void reals(std::vector<double>& into);
 

@@ -1,4 +1,4 @@
-// Whatever the worker does, this returns: it dies, hangs, floods or talks nonsense at its own cost.
+// Returns whatever the worker does: it may crash, hang, flood or send garbage.
 #include "lowtide/engines/worker_session.h"
 
 #include <algorithm>
@@ -14,11 +14,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kPollMs = 5;
-constexpr double kGrace = 1.0;  // seconds beyond the clock
-// Leaves room for what is said beside it.
+constexpr double kGrace = 1.0;  // seconds beyond the time limit
+// Leaves room for the rest of the message.
 constexpr std::size_t kMostModel = kMostFrame - (std::size_t{1} << 16);
 
-// Numbers that make no sense are not handed on to be computed with.
+// Impossible numbers are not passed on.
 bool understood(std::string_view message, EngineReport& report) {
   return EngineReport::decode(message, report) && is_sane(report.value) && is_sane(report.effort) &&
          report.effort >= 0 && std::ranges::all_of(report.reals, is_sane);
@@ -30,7 +30,7 @@ EngineRequest request_for(EngineKind kind, const EngineState& engine, const Engi
   EngineRequest request;
   request.engine = kind;
   request.library = engine.paths.library;
-  // What it found must have arrived before our clock runs out.
+  // Its results must arrive before our time limit.
   if (limits.seconds) request.seconds = std::max(0.01, *limits.seconds * 0.99 - 0.03);
   request.effort = limits.effort.value_or(0);
   request.memory_bytes = limits.memory_bytes > 0 ? limits.memory_bytes : free_memory() / 5 * 4;
@@ -46,7 +46,7 @@ class WorkerSession::Conversation {
   Conversation(const EngineRequest& request, const EngineLimits& limits, const Take& take)
       : request_(request), limits_(limits), take_(take), name_(to_string(request.engine)) {}
 
-  // Whether the worker is still of use; not if it has ended, or is to be ended.
+  // Whether the worker can be used again; not if it has ended, or must be killed.
   bool run(WorkerProcess& worker) {
     const auto stop = [&] { return (limits_.stop && limits_.stop()) || late(); };
     auto event = worker.send(request_.encode(), stop);
@@ -78,7 +78,7 @@ class WorkerSession::Conversation {
   }
 
   EngineEnd end;
-  bool answered = false;  // anything
+  bool answered = false;  // whether it has sent a report
 
  private:
   bool late() const {
@@ -111,7 +111,7 @@ EngineEnd WorkerSession::run(const EngineRequest& request, const EngineLimits& l
   }
   if (threads_ != request.threads) worker_ = nullptr;
   Conversation talk(request, limits, take);
-  // One that has died since the last request has not heard this one.
+  // A worker that has died since the last request has not received this one.
   const bool waiting = worker_ != nullptr;
   bool kept = waiting && talk.run(*worker_);
   if (!waiting || (!kept && !talk.answered && !talk.end.stopped && worker_->has_ended())) {

@@ -1,13 +1,13 @@
-// In what two blocks must agree to be equal.
+// The properties in which two blocks must agree to be equal.
 #pragma once
 
 #include <cstdint>
 
 namespace lowtide {
 
-// code: in all that blocks.h lists. plan: only in what plans depend on, so not in kinds and
-// arguments, operands and results, shapes and number types. Blocks that are alike so have the same
-// plans, wherever their times agree.
+// code: all properties that blocks.h lists. plan: only those on which plans depend, so without
+// kinds and arguments, operands and results, shapes and number types. Blocks that are equal by
+// `plan` have the same plans if their times agree.
 enum class Alike : std::uint8_t { code, plan };
 
 }  // namespace lowtide

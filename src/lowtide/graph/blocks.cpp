@@ -1,15 +1,22 @@
-// Problem: give a set of ops a name that equal sets share and others do not.
-// Idea: colour each op and each tensor from outside by what it is, then again and again by its
-// colour and those of its neighbours with the place of each link. On a DAG one sweep forwards and
-// one backwards carry a difference through the whole block, so that the number of colours settles
-// after a few. What has a colour of its own is known by it; it is taken out, and the rest falls
-// into parts that are named one by one. A part in which every colour is shared is a true symmetry,
-// or looks like one: each vertex of one colour is marked in turn, and the least name counts.
+// Problem: give a set of ops a hash that equal sets share and different sets do not.
+//
+// Idea: colour each op, and each tensor from outside, by its properties; then repeatedly recolour
+// it by its colour and those of its neighbours, with the position of each link. On a DAG one sweep
+// forwards and one backwards carry a difference through the whole block, so the number of colours
+// settles after a few sweeps. A vertex with a colour of its own is identified by it and removed;
+// the rest falls into components, which are hashed one by one. A component in which every colour is
+// shared has a symmetry, or seems to have one: each vertex of one colour is individualised in turn,
+// and the smallest hash counts.
+//
 // Source: colour refinement, B. Weisfeiler and A. Leman, 1968; individualisation as in B. McKay,
-// "Practical graph isomorphism", 1981. Invariant: no value depends on an index; the order of a
-// sweep does not matter as long as it is topological. Loses: on regular graphs of like ops, where
-// marking one vertex tells few others apart, every mark costs a search of its own; past a limit of
-// sweeps such a part is named by its colours alone, and the form says that it is not exact.
+// "Practical graph isomorphism", 1981.
+//
+// Invariant: no value depends on an index. The order of a sweep does not matter as long as it is
+// topological.
+//
+// Loses: on regular graphs of equal ops. Individualising one vertex distinguishes few others there,
+// and each costs a search of its own. Beyond a limit of sweeps such a component is hashed by its
+// colours alone, and the form says that it is not exact.
 #include "lowtide/graph/blocks.h"
 
 #include <algorithm>
@@ -28,17 +35,17 @@ namespace lowtide {
 
 namespace {
 
-// A part may cost that many visits of a vertex or link, and that many times its own size.
+// The most visits of vertices and links for one component, absolute and relative to its size.
 constexpr std::size_t kLeastBudget = std::size_t{1} << 21, kBudgetOfSize = 64;
 
-// Numbers tensors in order of first sight. A table of its own, as large blocks ask it for each
-// link.
+// Numbers tensors in the order in which they are seen. A table of its own, since large blocks look
+// up every link.
 class TensorNumbers {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
   std::uint32_t size() const { return count_; }
-  // `size()` before the call where the tensor is new.
+  // A new tensor gets the value of `size()` before the call.
   std::uint32_t of(TensorId tensor) {
     if (2 * (std::size_t{count_} + 1) > slots_.size()) grow();
     Slot& slot = find(tensor);
@@ -95,10 +102,10 @@ class LocalGraph {
   std::vector<Digest> take_colours() { return std::move(colours_); }
 
  private:
-  // Places beyond all places that an op can have among its outputs.
+  // Larger than any position among the outputs of an op.
   static constexpr std::uint32_t kFromOutside = kMaxCount, kAfter = kMaxCount - 1;
 
-  // Those of vertex v begin at first[v].
+  // The entries of vertex v begin at first[v].
   struct Links {
     std::vector<std::size_t> first;
     std::vector<Link> all;
@@ -112,7 +119,7 @@ class LocalGraph {
     std::uint32_t output;
   };
 
-  // The outputs of the block's ops first, op by op, then what comes from outside.
+  // The outputs of the block's ops first, op by op, then the tensors from outside.
   void number_tensors(const Graph& graph) {
     for (OpId op : ops_)
       for (TensorId tensor : graph.outputs(op)) add_tensor(graph, tensor);
@@ -196,7 +203,7 @@ class LocalGraph {
   Alike alike_;
   std::size_t outside_ = 0;
   TensorNumbers numbers_;
-  // Of each tensor by its number.
+  // For each tensor, by its number.
   std::vector<Digest> labels_;
   std::vector<std::size_t> readers_;  // in the block
   std::vector<Source> sources_;
@@ -266,10 +273,10 @@ class Naming {
     return whole;
   }
 
-  // Until a sweep in both directions brings no new colour. The last one, which only confirms that,
-  // is what puts the final colours of all neighbours into each. Where no two vertices share a
-  // colour nothing is left to confirm: the half sweep backwards, the last to give colours, has put
-  // those of all that a vertex links to into its own.
+  // Sweeps until a sweep in both directions brings no new colour. That last sweep puts the final
+  // colours of all neighbours into each colour. If no two vertices share a colour, nothing has to
+  // be confirmed: the half sweep backwards, the last one that changed colours, has already included
+  // those of all neighbours.
   void refine(const Vertices& vertices) {
     std::size_t before = count_colours(vertices);
     for (;;) {
@@ -337,8 +344,9 @@ class Naming {
     return apart;
   }
 
-  // Connected, and no vertex has a colour of its own. All marks are tried whatever comes of them,
-  // so that the work, and with it whether it is given up, does not depend on the numbering.
+  // For a connected component in which no vertex has a colour of its own. All vertices of the
+  // colour are tried, whatever the results, so that the work, and thus whether the search gives up,
+  // does not depend on the numbering.
   Named name_symmetric(const Vertices& vertices, std::span<const std::size_t> sorted) {
     const bool outermost = !std::exchange(searching_, true);
     std::vector<Digest> colours;
@@ -376,7 +384,8 @@ class Naming {
 
   LocalGraph& graph_;
   std::vector<Digest> colours_;
-  std::vector<std::size_t> part_;  // of each vertex: links count within one part only
+  // The component of each vertex. Only links within one component count.
+  std::vector<std::size_t> part_;
   std::size_t parts_ = 0;
   std::vector<Digest> sorted_;
   std::size_t work_ = 0, limit_ = 0;

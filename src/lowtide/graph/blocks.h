@@ -1,5 +1,5 @@
-// Blocks of ops that are the same but for names and numbers: the layers of a network, say, whose
-// plans could be the same too.
+// Canonical hashes of blocks of ops, so that equal blocks are found and planned once: the layers of
+// a network, for example.
 #pragma once
 
 #include <compare>
@@ -23,31 +23,31 @@ namespace lowtide {
 // - which output feeds which input, in the order of each op's inputs and outputs; which inputs are
 //   one and the same tensor, one from outside too; `after` between ops of the block.
 //
-// Names, indices, the listing and the given order do not matter. Nor do times, which measuring
-// tells apart where nothing else does; origins, phases and roles; nor what is outside: which tensor
-// an input is there, whether it may be freed, `after` across the border.
+// Not compared: names, indices, the order of the lists and the given order; times, since measured
+// times of equal ops differ; origins, phases and roles; and everything outside: which tensor an
+// input is there, whether it may be freed, `after` across the border.
 //
-// That is Alike::code; alike.h has another.
+// This is Alike::code; see alike.h for Alike::plan.
 struct BlockHash {
   std::uint64_t high = 0, low = 0;
   auto operator<=>(const BlockHash&) const = default;
 };
-// 32 lower-case hexadecimal digits.
+// A hash of 32 lower-case hexadecimal digits.
 std::string to_string(const BlockHash& hash);
 
 struct BlockForm {
   BlockHash hash;
-  // The block's ops such that two exact blocks of one hash correspond place by place.
+  // The block's ops, ordered such that two exact blocks with one hash correspond op by op.
   std::vector<OpId> ops;
-  // Blocks of one hash are equal, but for a collision in 128 bits. False where a block is so full
-  // of symmetries that telling them apart was given up: equal blocks still have one hash, but
-  // others may have it too that are alike around every op. A random regular graph of like ops is
-  // such a block; none of our examples and generators makes one.
+  // True: blocks with the same hash are equal, except for a collision of 128 bits. False: the block
+  // has so many symmetries that the search gave up. Equal blocks still have equal hashes, but other
+  // blocks with equal neighbourhoods of every op may have the same hash. An example is a random
+  // regular graph of equal ops; no example or generator of this project makes one.
   bool exact = true;
 };
 
-// `ops` in any order, each once; any set, connected or not. Linear in practice: a few passes over
-// the links, more where ops are alike and nothing around them tells them apart.
+// `ops`: any set of ops, connected or not, in any order, each once. Linear in practice: a few
+// passes over the links, and more for equal ops with equal neighbourhoods.
 BlockForm block_form(const Graph& graph, std::span<const OpId> ops, Alike alike = Alike::code);
 BlockHash block_hash(const Graph& graph, std::span<const OpId> ops, Alike alike = Alike::code);
 

@@ -159,7 +159,7 @@ Graph GraphBuilder::build() {
 }
 
 void GraphBuilder::sum_up(Graph& graph) const {
-  // Adds what stands at `place` to a sum; `what` names it if it is refused.
+  // Adds the number at `place` to a sum; `what` names it in the message if the sum overflows.
   const auto add = [](auto& sum, auto part, const auto& place, const auto& what,
                       std::string_view all) {
     if (part.count() < 0) refuse(place(), what() + " is negative: " + std::to_string(part.count()));
@@ -223,7 +223,7 @@ void GraphBuilder::link_consumers(Graph& graph) const {
         refuse(pointer("ops", i, "/mutates/" + std::to_string(k)),
                graph.label(op) + " mutates " + graph.label(changed) +
                    ", which is not among its inputs; list it there too");
-      // Both read it, so each would have to run before the other.
+      // Both ops read the tensor, so each would have to run before the other.
       if (changed_by[changed.index()].valid())
         refuse(pointer("ops", i, "/mutates/" + std::to_string(k)),
                graph.label(op) + " and " + graph.label(changed_by[changed.index()]) +

@@ -1,5 +1,4 @@
-// What an op does, checked against the tensors that it links: operands and results against their
-// storages, pairs of `in_place` against both.
+// Checks the operands, results and in-place pairs of an op against the tensors that it links.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -37,10 +36,10 @@ struct Place {
   }
 };
 
-constexpr std::int64_t kBlock = 512;  // to which the allocators of devices round storages up
+constexpr std::int64_t kBlock = 512;  // allocators of devices round storages up to multiples of it
 
-// Every element of a storage of so many bytes, each once. Of a number type that is not known, only
-// that nothing lies before, between or twice among its elements.
+// Whether the operand has every element of a storage of so many bytes, each once. If the number
+// type is unknown: whether its elements begin at 0, are contiguous, and do not overlap.
 bool covers(const Operand& part, std::int64_t bytes) {
   std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // stride, extent
   for (std::size_t i = 0; i < part.shape.size(); ++i) {
@@ -80,7 +79,7 @@ void check_storage(const Place& place, const Operand& operand, std::string_view 
                  std::to_string(bytes) + " bytes");
 }
 
-// The only part of the tensor that the list names; nothing if the list is empty.
+// The only view of the tensor in the list; nullopt if the list is empty.
 const Operand* only_part(const Place& place, const std::vector<Operand>& list, TensorId id,
                          std::string_view what) {
   if (list.empty()) return nullptr;
@@ -94,7 +93,7 @@ const Operand* only_part(const Place& place, const std::vector<Operand>& list, T
   return &part;
 }
 
-// A pair is checked against what the op says of the two, where it says anything.
+// Checks a pair against the operand and the result of the op, if it has both.
 void check_layout(const Place& place, TensorId input, TensorId output) {
   const Op& op = place.graph.op(place.op);
   const Operand* operand = only_part(place, op.operands, input, "operand");

@@ -1,12 +1,19 @@
-// Problem: find the places where a graph falls into parts that share one op, or one tensor.
-// Idea: at position p of any topological order, all earlier ops reach the op there if and only if
-// each of them has a successor at p or before: follow such successors, and the positions rise until
-// they end at p. That is one comparison of p with the largest "first successor" so far; likewise
-// backwards. For tensors, add at the maker and subtract at the last reader, both a count and the
-// sum of the indices: where the count is 1, the sum is the tensor. Source: the articulation ops of
-// T. Chen et al., "Training deep nets with sublinear memory cost", 2016, read off an order instead
-// of found by a search. Invariant: the result of cut_ops does not depend on the order used. Loses:
-// a graph with one op beside everything else (a parameter's statistics, a counter) has no op cut at
+// Problem: find the positions at which a graph falls apart into two graphs that share one op, or
+// one tensor.
+//
+// Idea: at position p of any topological order, all earlier ops reach the op at p if and only if
+// each of them has a successor at or before p: following such successors, the positions rise until
+// they end at p. That is one comparison of p with the largest "first successor" so far, and
+// likewise backwards. For tensors, add at the producer and subtract at the last reader, both a
+// count and the sum of the indices: if the count is 1, the sum is the tensor.
+//
+// Source: the articulation ops of T. Chen et al., "Training deep nets with sublinear memory cost",
+// 2016, derived from an order instead of by a search.
+//
+// Invariant: the result of cut_ops does not depend on the order used.
+//
+// Loses: a graph with one op beside everything else (a statistic of a parameter, a counter) has no
+// cut op, although it nearly falls apart. tensor_cuts ignores such ops.
 // all, though it nearly falls apart; tensor_cuts does not mind such ops.
 #include "lowtide/graph/cuts.h"
 
@@ -21,7 +28,7 @@ std::vector<OpId> cut_ops(const Graph& graph) {
   const auto order = graph.order();
   const std::size_t n = order.size();
   std::vector<std::uint8_t> reached_by_all(n, 0);
-  std::size_t wait = 0;  // largest position, over all ops so far, of the op's first successor
+  std::size_t wait = 0;  // largest position of the first successor, over all ops so far
   for (std::size_t at = 0; at < n; ++at) {
     reached_by_all[at] = wait <= at ? 1 : 0;
     std::size_t nearest = n;
@@ -29,9 +36,9 @@ std::vector<OpId> cut_ops(const Graph& graph) {
     wait = std::max(wait, nearest);
   }
   std::vector<OpId> cuts;
-  std::size_t back = n;  // smallest position, over all ops behind, of the op's last predecessor
+  std::size_t back = n;  // smallest position of the last predecessor, over all later ops
   for (std::size_t at = n; at-- > 0;) {
-    // One past the position, so that 0 stands for "none".
+    // One past the position, since 0 stands for "none".
     if (reached_by_all[at] != 0 && back >= at + 1) cuts.push_back(order[at]);
     std::size_t nearest = 0;
     for (OpId before : graph.predecessors(order[at]))

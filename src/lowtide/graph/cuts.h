@@ -1,4 +1,4 @@
-// Where a graph falls apart: single ops, and single tensors, that everything must pass.
+// Cuts of a graph: single ops, and single tensors, through which every path must pass.
 #pragma once
 
 #include <cstddef>
@@ -8,21 +8,21 @@
 
 namespace lowtide {
 
-// The ops comparable with every other op: each other op reaches it or is reached by it, so every
-// topological order has the same ops before it. In the order in which all orders have them. Linear.
+// The ops that are comparable with every other op: each other op reaches such an op or is reached
+// by it, so every topological order has the same ops before it. Sorted in that order. Linear.
 std::vector<OpId> cut_ops(const Graph& graph);
 
-// Between positions `position` - 1 and `position` of the given order only `tensor` crosses.
+// At `position` only `tensor` is live across: made before the position, and read at it or after it.
 struct TensorCut {
   std::size_t position = 0;
   TensorId tensor;
   bool operator==(const TensorCut&) const = default;
 };
 
-// The positions strictly inside [first, last) of the given order that exactly one tensor crosses
-// which is made and read within the range: made before the position, read at it or after it. What
-// comes into the range, or is read only behind it, does not count. In the order of positions.
-// Linear in the links of the range and the readers of what it makes.
+// The positions strictly inside [first, last) of the given order at which exactly one tensor that
+// is made and read within the range is live across the position. Tensors made before the range, and
+// those read only after it, do not count. Ascending. Linear in the links of the range and the
+// readers of its tensors.
 std::vector<TensorCut> tensor_cuts(const Graph& graph, std::size_t first, std::size_t last);
 
 }  // namespace lowtide

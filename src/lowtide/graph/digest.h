@@ -1,5 +1,5 @@
-// 128 bits that stand for a stream of numbers and texts: two lanes that mix differently. Fast, and
-// good against chance; against an adversary it proves nothing. Private to the room.
+// A 128-bit hash of a stream of numbers and texts. Fast, and safe against accidental collisions,
+// but not against an adversary. Private to the room.
 #pragma once
 
 #include <compare>
@@ -13,7 +13,7 @@ struct Digest {
   std::uint64_t a = 0, b = 0;
 
   auto operator<=>(const Digest&) const = default;
-  // Sums stand for multisets: what is added is mixed already.
+  // A sum of digests is the digest of a multiset.
   Digest& operator+=(const Digest& other) {
     a += other.a;
     b += other.b;
@@ -28,7 +28,7 @@ struct DigestHash {
 class Digester {
  public:
   Digester() = default;
-  // A stream that goes on where `digest` ended.
+  // Continues the stream that ended with `digest`.
   explicit Digester(const Digest& digest) : a_(digest.a), b_(digest.b) {}
 
   Digester& add(std::uint64_t value) {

@@ -1,11 +1,15 @@
 // Problem: immediate dominators of a DAG.
-// Idea: take the ops in topological order; the immediate dominator of an op is the lowest common
-// ancestor, in the tree built so far, of its predecessors. Every op keeps its parent and one jump
-// further up, of a length that depends on its depth alone, so that two climb together in O(log n).
-// Source: K. Cooper, T. Harvey, K. Kennedy, "A simple, fast dominance algorithm", 2001, of which a
-// DAG needs one pass; jumps as in E. Myers, "An applicative random-access stack", 1983.
-// Invariant: when an op is hung into the tree, all its predecessors are in it.
-// Loses: to nothing on DAGs that matter here; a linear-time algorithm exists and is far longer.
+//
+// Idea: process the ops in topological order. The immediate dominator of an op is the lowest common
+// ancestor of its predecessors in the tree built so far. Every op stores its parent and one jump
+// further up, whose length depends only on its depth, so two ops climb together in O(log n).
+//
+// Source: K. Cooper, T. Harvey, K. Kennedy, "A simple, fast dominance algorithm", 2001, which needs
+// one pass on a DAG; jumps as in E. Myers, "An applicative random-access stack", 1983.
+//
+// Invariant: when an op is added to the tree, all its predecessors are in it.
+//
+// Loses: no relevant case. A linear-time algorithm exists, but is much longer.
 #include "lowtide/graph/dominators.h"
 
 #include <utility>
@@ -24,7 +28,7 @@ void DominatorTree::hang(OpId op, OpId parent) {
 OpId DominatorTree::common(OpId a, OpId b) const {
   if (depth(a) < depth(b)) std::swap(a, b);
   while (depth(a) > depth(b)) a = depth(jump(a)) >= depth(b) ? jump(a) : parent(a);
-  // At equal depths jumps have equal lengths.
+  // Jumps from equal depths have equal lengths.
   while (a != b) {
     const bool apart = jump(a) != jump(b);
     a = apart ? jump(a) : parent(a);

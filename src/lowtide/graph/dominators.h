@@ -1,4 +1,4 @@
-// Dominators: through which ops every path from the sources (to the sinks) must go.
+// Dominators: the ops through which every path from the sources (or to the sinks) must pass.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 namespace lowtide {
 
 // The tree of immediate dominators of the op DAG under a virtual source before all sources, or of
-// immediate post-dominators under a virtual sink behind all sinks. The virtual root is an invalid
+// immediate post-dominators under a virtual sink after all sinks. The virtual root is an invalid
 // OpId. Near-linear to build.
 class DominatorTree {
  public:
   // The op nearest to `op`, other than itself, on every path to it; invalid if there is none.
   OpId parent(OpId op) const { return parent_[op.index()]; }
-  // Ops on the way up to the root: 1 for one right under it.
+  // The number of ops on the way up to the root: 1 for a child of the root.
   std::int32_t depth(OpId op) const { return op.valid() ? depth_[op.index()] : 0; }
   // Whether a is b or on every path to b. O(log n).
   bool dominates(OpId a, OpId b) const;
@@ -36,10 +36,10 @@ class DominatorTree {
 };
 
 DominatorTree dominators(const Graph& graph);
-// Of the graph that these ops (flags by op) and the links between them make: ways through others do
-// not count, and the others hang on the root alone.
+// Dominators of the subgraph of these ops (flags by op) and the links between them. Other ops are
+// children of the root.
 DominatorTree dominators(const Graph& graph, std::span<const std::uint8_t> among);
-// `dominates(a, b)` then says that a is b or on every path from b.
+// `dominates(a, b)` then means that a is b, or on every path from b.
 DominatorTree post_dominators(const Graph& graph);
 
 }  // namespace lowtide

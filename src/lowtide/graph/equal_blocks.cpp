@@ -1,5 +1,5 @@
-// Blocks are hashed only where another has as many ops, as much at its borders and as much saved:
-// deep nests, in which each block is larger than the one inside it, cost next to nothing.
+// A block is hashed only if another block has as many ops, as many bytes at its border and as many
+// saved bytes. So deep nests, in which each block is larger than its inner block, cost little.
 #include "lowtide/graph/equal_blocks.h"
 
 #include <cstdint>

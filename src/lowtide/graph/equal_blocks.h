@@ -1,4 +1,4 @@
-// Which blocks of a partition are equal, so that what is found for one holds for all of them.
+// Finds equal blocks of a partition, so that a plan of one can be used for all of them.
 #pragma once
 
 #include "lowtide/graph/graph.h"
@@ -6,9 +6,9 @@
 
 namespace lowtide {
 
-// For each block the first, itself perhaps, that is alike: the same for plans but for times
-// (Alike::plan in blocks.h, over both halves together). Near-linear in the ops of all blocks that
-// look like another at a glance.
+// For each block the first block that equals it in everything on which plans depend, except times
+// (perhaps the block itself; Alike::plan in alike.h, over both halves together). Near-linear in the
+// ops of all blocks that have as many ops as another block.
 IdVector<BlockId, BlockId> first_alike(const Graph& graph, const Partition& partition);
 
 }  // namespace lowtide

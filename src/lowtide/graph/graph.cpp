@@ -1,4 +1,4 @@
-// Labels; everything else of Graph is data.
+// Labels; everything else in Graph is data.
 #include "lowtide/graph/graph.h"
 
 #include "lowtide/base/error.h"

@@ -1,7 +1,7 @@
-// The network: a DAG of ops and tensors, immutable once built (see builder.h).
+// The computation graph: a DAG of ops and tensors, immutable once built (see builder.h).
 //
-// A tensor is one storage. An op reads its inputs, makes its outputs, takes `time` and needs
-// `workspace` while it runs. The words are those of docs/reference/cost.md.
+// A tensor is one storage. An op reads its inputs, makes its outputs, takes `time`, and needs
+// `workspace` while it runs. docs/reference/cost.md defines the terms.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace lowtide {
 
 enum class Role : std::uint8_t { input, parameter, state, constant, activation, gradient };
 
-// Where a tensor that no op produces is at the start. host: a valid host copy and nothing on the
-// device; a plan must leave a valid host copy behind.
+// Where a tensor without producer is at the start. host: it has a valid host copy and is not on the
+// device; at the end of a plan it must have a valid host copy again.
 enum class Home : std::uint8_t { device, host };
 
-// Unit of a tick; `none` means that times only compare with one another.
+// The unit of a tick. `none`: times can only be compared with one another.
 enum class TickUnit : std::uint8_t { ns, us, ms, flop, none };
-// Of a tick; 0 for units that are no time.
+// The length of a tick; 0 for units that are no time.
 constexpr std::int64_t nanoseconds(TickUnit unit) {
   switch (unit) {
     case TickUnit::ns: return 1;
@@ -37,12 +37,12 @@ constexpr std::int64_t nanoseconds(TickUnit unit) {
 
 inline constexpr std::string_view kBarrierKind = "lowtide.barrier";
 
-// What planning needs of a tensor, and below what reports and transforms need.
+// Planning uses the fields up to `home`; reports and transforms also use shape and number type.
 struct Tensor {
   std::string name;
   Bytes bytes;
   Role role = Role::activation;
-  // Of a tensor that no op produces; without effect on others.
+  // For a tensor without producer; no effect on others.
   bool releasable = false;  // a plan may free it
   bool stays = false;       // the caller holds it: it may be copied, never freed
   Home home = Home::device;
@@ -54,7 +54,7 @@ struct Op {
   std::string name;
   std::string kind;        // "aten.mm"; kBarrierKind for a barrier
   std::string phase;       // "forward", "backward" or whatever the front end says
-  std::string origin;      // where in the model it stands
+  std::string origin;      // the module of the model that contains it
   std::string attributes;  // a JSON object as text, or empty
   Ticks time;
   Bytes workspace;
@@ -63,7 +63,8 @@ struct Op {
   std::vector<Argument> arguments;
 };
 
-// An op can write this output into the storage of this input, with the same bits.
+// A pair of an input and an output: the op can write the output into the storage of the input, with
+// the same bits.
 struct InPlacePair {
   TensorId input, output;
   bool operator==(const InPlacePair&) const = default;
@@ -74,17 +75,17 @@ class Graph {
   const std::string& name() const { return name_; }
   // The same graph under another name.
   Graph named(std::string name) &&;
-  // The same graph with other times, one for each op, none negative. InputError (place: the op) if
-  // they add up to 2^63 or more.
+  // The same graph with other times, one for each op, none negative. Throws InputError (place: the
+  // op) if they add up to 2^63 or more.
   Graph timed(TickUnit tick, std::span<const Ticks> times) &&;
-  // The same graph for plans that may not compute any op more than once, or run none in place.
+  // The same graph for plans that may not compute any op twice, or may not run any op in place.
   Graph without_recomputation() &&;
   Graph without_in_place() &&;
-  // The same graph where all inputs are on the device from the start; those whose home was the host
-  // stay live throughout.
+  // The same graph with all inputs on the device from the start. Those with home on the host stay
+  // live throughout.
   Graph with_homes_on_device() &&;
-  // The same graph with other workspaces, one for each op, none negative. InputError (place: the
-  // op) if the bytes of the graph add up to 2^63 or more.
+  // The same graph with other workspaces, one for each op, none negative. Throws InputError (place:
+  // the op) if the bytes of the graph add up to 2^63 or more.
   Graph with_workspaces(std::span<const Bytes> workspaces) &&;
   TickUnit tick() const { return tick_; }
   Bytes resident() const { return resident_; }
@@ -99,26 +100,27 @@ class Graph {
   Bytes workspace(OpId id) const { return workspaces_[id.index()]; }
   Bytes bytes(TensorId id) const { return bytes_[id.index()]; }
 
-  // Links, without repetitions, in file order.
+  // Links, without duplicates, in file order.
   std::span<const TensorId> inputs(OpId id) const { return inputs_[id.index()]; }
   std::span<const TensorId> outputs(OpId id) const { return outputs_of_[id.index()]; }
   std::span<const OpId> after(OpId id) const { return after_[id.index()]; }
   std::span<const TensorId> mutates(OpId id) const { return mutates_[id.index()]; }
-  // Pairs of the file, in its order: each input in one at most, an output perhaps in several.
+  // The in-place pairs, in file order. Each input is in at most one pair, an output perhaps in
+  // several.
   std::span<const InPlacePair> in_place(OpId id) const { return in_place_[id.index()]; }
-  // Those of them whose input a plan may overwrite; grouped by output, in order of the first pair.
+  // The pairs whose input a plan may overwrite, grouped by output, in the order of the first pair.
   std::span<const InPlacePair> overwrites(OpId id) const { return overwrites_[id.index()]; }
   bool has_overwrites() const { return overwrites_.size() > 0; }
-  // What the op takes at least beside all its inputs and outputs: its workspace, less every output
-  // that may come to lie where an input was. Negative for most ops that can run in place.
+  // The least bytes that the op takes beside all its inputs and outputs: its workspace, minus every
+  // output that can overwrite an input. Negative for most ops that can run in place.
   Bytes least_workspace(OpId id) const { return least_workspaces_[id.index()]; }
-  // Invalid for a tensor that no op produces.
+  // The op that produces the tensor; invalid if there is none.
   OpId producer(TensorId id) const { return producers_[id.index()]; }
   // Ops that read the tensor, by index.
   std::span<const OpId> consumers(TensorId id) const { return consumers_[id.index()]; }
 
-  // Ops whose first computation must come before (after) this one's: producers of inputs, `after`,
-  // and readers of what the op mutates. Without repetitions.
+  // Ops whose first computation must come before (after) that of this op: producers of inputs,
+  // `after`, and readers of what the op mutates. Without duplicates.
   std::span<const OpId> predecessors(OpId id) const { return predecessors_[id.index()]; }
   std::span<const OpId> successors(OpId id) const { return successors_[id.index()]; }
 
@@ -132,17 +134,17 @@ class Graph {
   bool releasable(TensorId id) const {
     return is_input(id) && tensor(id).releasable && !stays(id) && !on_host(id);
   }
-  // May be freed by a plan without a host copy, wherever it is not needed.
+  // Whether a plan may free the tensor without a host copy.
   bool freeable(TensorId id) const { return !is_input(id) || releasable(id); }
-  // An op that can write in place of it may do so: it is freeable, and no output of the graph.
+  // Whether an op may overwrite the tensor in place: it is freeable, and no output of the graph.
   bool overwritable(TensorId id) const { return freeable(id) && !is_output(id); }
 
   bool is_barrier(OpId id) const { return is_barrier_[id.index()] != 0; }
-  // Whether a plan may compute the op more than once: not if the graph says so, nor a barrier, nor
-  // an op without outputs or one that mutates its inputs.
+  // Whether a plan may compute the op more than once. False if the graph says so, for a barrier,
+  // and for an op without outputs or one that mutates inputs.
   bool recomputable(OpId id) const { return recomputable_[id.index()] != 0; }
 
-  // The order in which the graph was given: topological, all ops.
+  // The given order: a topological order of all ops.
   std::span<const OpId> order() const { return order_; }
   std::size_t position(OpId id) const { return position_[id.index()]; }
 

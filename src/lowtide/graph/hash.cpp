@@ -10,7 +10,7 @@ namespace lowtide {
 
 namespace {
 
-// Graphs without them keep the hash that they had before there were any.
+// Graphs without these fields keep the hash that they had before the fields existed.
 bool has_extensions(const Graph& graph) {
   for (std::size_t i = 0; i < graph.op_count(); ++i)
     if (!graph.in_place(OpId(i)).empty()) return true;
@@ -20,8 +20,8 @@ bool has_extensions(const Graph& graph) {
   return false;
 }
 
-// Every list and text begins with its length, every literal with its kind: no two graphs that
-// differ have one stream.
+// Every list and text begins with its length, every literal with its kind, so different graphs have
+// different streams.
 class Stream {
  public:
   void number(std::int64_t value) { sha_.add(value); }

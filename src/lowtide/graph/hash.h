@@ -1,4 +1,4 @@
-// The name of a graph as a problem: two graphs with the same hash have the same plans.
+// The hash of a graph as a problem: two graphs with the same hash have the same plans.
 #pragma once
 
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace lowtide {
 
-// "sha256:..." over the planning fields, names left out; docs/reference/formats.md has the layout.
+// "sha256:..." over the fields that matter for planning, without names; docs/reference/formats.md
+// has the layout.
 std::string graph_hash(const Graph& graph);
 
-// The same over what transforms read besides: kinds, arguments, operands, shapes, number types.
+// The same, plus the fields that transforms read: kinds, arguments, operands, shapes, number types.
 std::string transform_hash(const Graph& graph);
 
 }  // namespace lowtide

@@ -1,5 +1,6 @@
-// A partition from a tree of blocks: its order, and what crosses the border of each block. A tensor
-// is looked at once, with the ways up from those who make and read it to where these ways meet.
+// Makes a partition from a tree of blocks: its order, and the tensors that cross the border of each
+// block. Each tensor is visited once, with the ancestors of the blocks of its producer and its
+// readers up to their common ancestor.
 #include "lowtide/graph/make_partition.h"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ class Maker {
   }
 
  private:
-  // Depth first, on a stack of our own, as trees may be deep.
+  // Depth first, with an explicit stack, since trees may be deep.
   void list_ops(Half Block::*side) {
     std::vector<std::pair<BlockId, std::size_t>> open;
     const auto enter = [&](BlockId id) {
@@ -97,7 +98,8 @@ class Maker {
       partition_.blocks[block.parent].saved_bytes += block.saved_bytes;
     }
     if (partition_.phases.has_backward) return;
-    // So far outputs of the graph; one that is read outside too is counted once.
+    // Only outputs of the graph so far, so that an output which is also read outside is counted
+    // once.
     for (Block& block : partition_.blocks)
       for (const TensorId tensor : block.forward.gives)
         if (!graph_.is_output(tensor)) block.saved_bytes += graph_.bytes(tensor);
@@ -106,8 +108,8 @@ class Maker {
   void find_borders(TensorId tensor) {
     const OpId maker = graph_.producer(tensor);
     const BlockId made = tree_.block_of[maker];
-    BlockId saved,
-        given = made;  // the innermost block that saves it; the one that all readers are in
+    // saved: the block that saves the tensor. given: the innermost block that contains all readers.
+    BlockId saved, given = made;
     for (const OpId reader : graph_.consumers(tensor)) {
       const BlockId read = tree_.block_of[reader];
       const BlockId meet = made == read ? made : paths_.common(made, read);
@@ -125,12 +127,12 @@ class Maker {
     partition_.blocks[saved].saved_bytes += graph_.bytes(tensor);
   }
 
-  // All blocks that hold the reader, inside of `end`.
+  // All blocks inside of `end` that contain the reader.
   void take(TensorId tensor, OpId reader, BlockId block, BlockId end) {
     const std::size_t side = partition_.phases.of[reader] == Phase::forward ? 0 : 1;
     for (; block != end; block = paths_.parent(block)) {
       TensorId& latest = taken_[2 * block.index() + side];
-      if (latest == tensor) return;  // and so have all further out
+      if (latest == tensor) return;  // all outer blocks have it too
       latest = tensor;
       half(block, reader).takes.push_back(tensor);
     }
@@ -140,7 +142,7 @@ class Maker {
   const BlockTree& tree_;
   BlockPaths paths_;
   Partition& partition_;
-  std::vector<TensorId> taken_;  // by each half: the tensor noted last
+  std::vector<TensorId> taken_;  // the last tensor added to each half
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Partitions from trees of blocks.
+// Makes partitions from trees of blocks.
 #pragma once
 
 #include "lowtide/graph/graph.h"
@@ -7,10 +7,10 @@
 
 namespace lowtide {
 
-// Parts ready at the same time are listed by their first op in the given order. Near-linear in the
-// links and in the lists of tensors. Throws InputError (place: the block) for a tree that names
-// blocks which do not exist or stand before their parents, for a block without ops, and for parts
-// that depend on one another, with the ways by which they do.
+// Parts without dependencies between them are listed by their first op in the given order.
+// Near-linear in the links and in the lists of tensors. Throws InputError (place: the block) for a
+// tree with missing blocks or with blocks before their parents, for a block without ops, and for
+// parts that depend on one another in a cycle, with the dependencies.
 Partition make_partition(const Graph& graph, Phases phases, const BlockTree& tree);
 
 }  // namespace lowtide

@@ -1,4 +1,4 @@
-// Lists whose order says something are streams; those that are sets by their names are sums.
+// Ordered lists are hashed as streams, and sets of named entries as sums.
 #include "lowtide/graph/op_label.h"
 
 #include <bit>
@@ -39,8 +39,8 @@ Digest literal_label(const Literal& literal) {
   return digest.get();
 }
 
-// Of a JSON object as text: a sum over its members, without the line of source that some front ends
-// write there.
+// Hashes a JSON object given as text: the sum over its members, without "source", where some front
+// ends store the line of source.
 Digest attributes_label(std::string_view text) {
   Digest sum;
   std::string member;
@@ -71,8 +71,8 @@ Digest attributes_label(std::string_view text) {
   return sum;
 }
 
-// Finds a tensor's place in a list of links. Lists of operands go mostly with the links, so that
-// the search begins where the last one ended.
+// Finds the position of a tensor in a list of links. Operands are mostly in the same order as
+// links, so each search begins where the last one ended.
 class Places {
  public:
   explicit Places(std::span<const TensorId> links) : links_(links) {}
@@ -125,7 +125,7 @@ Digest op_label(const Graph& graph, OpId id, std::span<const Digest> tensors, Al
     }
     for (const Argument& argument : op.arguments)
       arguments += Digester().add(argument.name).add(literal_label(argument.value)).get();
-    // Attributes are parameters too, but only where nothing says them better.
+    // Attributes are parameters too, but are used only if nothing else distinguishes ops.
     if (op.arguments.empty()) arguments = attributes_label(op.attributes);
   }
   for (TensorId tensor : graph.mutates(id)) mutates += Digester().add(read.of(tensor)).get();

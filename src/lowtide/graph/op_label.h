@@ -1,5 +1,5 @@
-// What an op is by itself, in 128 bits: equal for two ops that differ only in what they are linked
-// to, in names and in times. Private to the room.
+// A label of an op in 128 bits, without its neighbours: equal for two ops that differ only in
+// links, names and times. Private to the room.
 #pragma once
 
 #include <span>
@@ -10,10 +10,11 @@
 
 namespace lowtide {
 
-// Of bytes, and of code shape and number type.
+// The label of a tensor: its bytes, and with Alike::code its shape and number type.
 Digest tensor_label(const Tensor& tensor, Alike alike = Alike::code);
-// blocks.h lists what enters. `tensors`: the labels of the op's inputs, then of its outputs, in the
-// graph's order; whoever labels many ops makes those of the tensors once.
+// The label of an op; blocks.h lists the properties. `tensors`: the labels of the op's inputs, then
+// of its outputs, in the graph's order. A caller that labels many ops computes those of the tensors
+// once.
 Digest op_label(const Graph& graph, OpId op, std::span<const Digest> tensors,
                 Alike alike = Alike::code);
 

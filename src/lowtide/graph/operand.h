@@ -1,5 +1,5 @@
-// What an op does, beyond the tensors that it links: its operands and results as the op itself
-// sees them, and its literal arguments. Planning needs none of it; transforms and equal blocks do.
+// The meaning of an op beyond its links: its operands and results as the op itself sees them, and
+// its literal arguments. Transforms and equal blocks use these; planning does not.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace lowtide {
 
-// A strided part of one tensor's storage. Strides and offset count elements of `dtype`.
+// A strided view of one tensor's storage. Strides and offset count elements of `dtype`.
 struct Operand {
-  std::string argument;     // its name in the operator's schema
-  std::int64_t index = -1;  // its place where that argument is a list; -1 where it is none
+  std::string argument;     // the argument's name in the operator's schema
+  std::int64_t index = -1;  // the index in the argument's list; -1 if the argument is no list
   TensorId tensor;
   std::vector<std::int64_t> shape, strides;
   std::int64_t offset = 0;
   std::string dtype;
 
   bool operator==(const Operand&) const = default;
-  // The same elements in the same places: of two tensors, either could stand for the other.
+  // Whether both views have the same elements in the same places, although of different tensors.
   bool laid_out_as(const Operand& other) const;
 };
 
-// A literal value, as JSON has them. Floats that JSON cannot write are doubles here too.
+// A literal value of JSON. Floats that JSON cannot write are doubles here too.
 struct Literal {
   struct Member;
   using List = std::vector<Literal>;
@@ -45,18 +45,18 @@ struct Literal::Member {
 };
 
 struct Argument {
-  std::string name;  // in the operator's schema
+  std::string name;  // as in the operator's schema
   Literal value;
 
   bool operator==(const Argument&) const = default;
 };
 
-// Of a number type by its name ("bf16"); nothing for names that are not known.
+// The bytes of an element of a number type ("bf16"); nullopt for unknown types.
 std::optional<std::int64_t> element_bytes(std::string_view dtype);
 
-// How many elements of a storage the operand spans: one more than the index of the last that it
-// reaches, 0 if it has none. Nothing if a stride is negative or leads beyond 63 bits, or if there
-// is not one for each extent.
+// The number of elements of the storage that the operand spans: the index of its last element + 1,
+// or 0 if it is empty. nullopt if a stride is negative, if the result exceeds 63 bits, or if the
+// numbers of strides and extents differ.
 std::optional<std::int64_t> reach_of(const Operand& operand);
 
 }  // namespace lowtide

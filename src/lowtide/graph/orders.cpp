@@ -1,10 +1,13 @@
-// Problem: list the ops so that each comes after what it depends on.
-// Idea: take ops away from the sources (A. B. Kahn, 1962), with four ways to choose among the ready
-// ones; or, for the depth-first order, walk back from the sinks (R. Tarjan, 1976) on a stack of our
-// own, since a chain of 100,000 ops would overflow the machine's.
-// Invariant: an op is ready when as many predecessors were listed as it has.
-// Loses: random_order is not uniform over all topological orders, which would be #P-hard to count;
-// orders in which many ops become ready together are drawn too rarely.
+// Problem: list the ops so that each comes after the ops on which it depends.
+//
+// Idea: remove ready ops from the sources on (A. B. Kahn, 1962), with four ways to choose among
+// them. Or, for the depth-first order, walk back from the sinks (R. Tarjan, 1976) with an explicit
+// stack, since a chain of 100,000 ops would overflow the call stack.
+//
+// Invariant: an op is ready when all its predecessors are listed.
+//
+// Loses: random_order is not uniform over all topological orders, whose number is #P-hard to
+// compute. Orders in which many ops become ready together are drawn too rarely.
 #include "lowtide/graph/orders.h"
 
 #include <cstdint>
@@ -16,7 +19,7 @@ namespace lowtide {
 
 namespace {
 
-// `Ready` holds ops and gives them back in its own order: push, pop, empty.
+// `Ready` holds the ready ops, and returns them in its own order: push, pop, empty.
 template <class Ready>
 std::vector<OpId> kahn(const Graph& graph, Ready ready) {
   std::vector<std::size_t> waiting(graph.op_count());
@@ -102,7 +105,7 @@ std::vector<OpId> random_order(const Graph& graph, Random& random) {
 std::vector<OpId> depth_first_order(const Graph& graph) {
   struct Frame {
     OpId op;
-    std::size_t next = 0;  // of its predecessors
+    std::size_t next = 0;  // index of the next predecessor
   };
   std::vector<OpId> order;
   order.reserve(graph.op_count());

@@ -1,4 +1,4 @@
-// Where in a model an op stands, as text: "transformer.h.3.mlp".
+// The origin of an op: the module of the model that contains it, such as "transformer.h.3.mlp".
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace lowtide {
 
-// With '*' for each number that stands alone between separators, so that layers which are alike are
-// called alike: "layers.*.conv".
+// The origin with '*' in place of each number between separators, so that equal layers have equal
+// patterns: "layers.*.conv".
 std::string origin_pattern(std::string_view origin);
 
 }  // namespace lowtide

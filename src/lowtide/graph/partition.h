@@ -1,4 +1,4 @@
-// A partition: a graph as a tree of blocks, each of which can be planned by itself.
+// A partition: a graph as a tree of blocks, each of which can be planned separately.
 #pragma once
 
 #include <cstddef>
@@ -16,42 +16,44 @@ namespace lowtide {
 
 using BlockId = Id<struct BlockTag>;
 
-// What a half of a block runs as one: an op, or the same half of a block inside. One is valid.
+// One entry in a half of a block: an op, or the same half of an inner block. Exactly one of both is
+// valid.
 struct BlockPart {
   OpId op;
   BlockId block;
   bool operator==(const BlockPart&) const = default;
 };
 
-// The forward or the backward ops of a block. Convex: a way from one of its ops to another does not
-// leave it. Inputs and outputs of the graph are on no list for being so: each op says which it
-// reads and makes, and the lists of nested blocks stay as short as their borders.
+// The forward or the backward ops of a block. A half is convex: no path between two of its ops
+// leaves it. `takes` and `gives` do not list graph inputs and outputs as such, so the lists of
+// nested blocks stay as short as their borders.
 struct Half {
   std::vector<BlockPart> parts;     // in a topological order of the parts
-  std::size_t first = 0, last = 0;  // its ops, those of blocks inside too: Partition::ops
-  std::vector<TensorId> takes;      // read here, made by ops outside the block; by index
-  std::vector<TensorId> gives;      // made here, read by ops outside the block; by index
+  std::size_t first = 0, last = 0;  // range of Partition::order, with the ops of inner blocks
+  std::vector<TensorId> takes;      // read here, made by ops outside of the block; by index
+  std::vector<TensorId> gives;      // made here, read by ops outside of the block; by index
 
   std::size_t op_count() const { return last - first; }
   bool empty() const { return first == last; }
 };
 
 struct Block {
-  std::string name;  // what the partitioner calls it; may be empty
+  std::string name;  // given by the partitioner; may be empty
   BlockId parent;    // invalid for the root
   Half forward, backward;
-  // What the backward half reads of what the forward half made, but for what a block inside saves.
+  // The tensors that the forward half makes and the backward half reads, without those that an
+  // inner block saves.
   std::vector<TensorId> saves;
-  // Of all that is saved, by blocks inside too. Where the graph has no backward: of what the block
-  // makes that is read outside it or an output of the graph.
+  // The bytes of all saved tensors, those of inner blocks included. In a graph without backward:
+  // the bytes of the block's tensors that are read outside of it or are outputs of the graph.
   Bytes saved_bytes;
 
   std::size_t op_count() const { return forward.op_count() + backward.op_count(); }
 };
 
 struct Partition {
-  IdVector<BlockId, Block> blocks;  // the root first, each block before those inside it
-  std::vector<OpId> order;          // topological: what each half runs is a range of it
+  IdVector<BlockId, Block> blocks;  // the root first, each block before its inner blocks
+  std::vector<OpId> order;          // topological; the ops of each half are a range of it
   Phases phases;                    // of the graph
 
   static BlockId root() { return BlockId(0); }
@@ -60,27 +62,27 @@ struct Partition {
   }
 };
 
-// A tree of blocks as a partitioner says it. Block 0 is the root, which holds whatever is in no
-// other; every other stands behind its parent.
+// A tree of blocks, as a partitioner returns it. Block 0 is the root, and holds all ops that are in
+// no other block. Every other block comes after its parent.
 struct BlockTree {
   std::vector<BlockId> parents;      // the root's is invalid
   std::vector<std::string> names;    // one for each block, or none at all
   IdVector<OpId, BlockId> block_of;  // the innermost block of each op
 
-  // With a root alone.
+  // A tree with only the root.
   explicit BlockTree(std::size_t ops) : parents(1), block_of(ops, BlockId(0)) {}
   BlockId add(BlockId parent, std::string name = {});
 };
 
-// Bytes of the tensors that ops outside make for a block, or read from it.
+// The bytes of the tensors that cross the border of the block.
 Bytes interface_bytes(const Graph& graph, const Block& block);
 // "block 3 \"layers.3\"", for messages.
 std::string label(const Partition& partition, BlockId id);
 
-// Whether a partition is one of the graph: every op in exactly one block and half, blocks and parts
-// that know one another, and parts in a topological order at every level, so that every half is
-// convex. Throws InputError (place: the block or the op) otherwise. Slow and plain; what
-// make_partition has made always passes.
+// Checks that a partition belongs to the graph: every op is in exactly one block and half, parents
+// and parts agree, and the parts at every level are in topological order, so that every half is
+// convex. Throws InputError (place: the block or the op) otherwise. Slow and simple; results of
+// make_partition always pass.
 void check_partition(const Graph& graph, const Partition& partition);
 
 }  // namespace lowtide

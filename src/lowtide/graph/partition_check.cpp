@@ -1,5 +1,5 @@
-// A partition is right if its order is topological and every half is a range of it that its parts
-// fill one after the other: a way between two ops of a range does not leave it.
+// A partition is valid if its order is topological, and each half is a range of it that the parts
+// of the half fill one after the other: no path between two ops of a range leaves the range.
 #include <array>
 #include <cstddef>
 #include <string>
@@ -97,7 +97,7 @@ class Check {
     require(next == half.last, place, "its parts are not its ops, one after the other");
   }
 
-  // A block's halves are parts of its parent, each once.
+  // Checks that the halves of a block are parts of its parent, each once.
   void require_used() const {
     std::vector<std::array<std::size_t, 2>> uses(partition_.blocks.size(), {0, 0});
     for (const auto& [id, phase] : used_) ++uses[id.index()][phase == Phase::forward ? 0 : 1];

@@ -1,4 +1,4 @@
-// The order of the parts of every half of a partition. Private to the room.
+// Orders the parts of every half of a partition. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace lowtide {
 
-// Ways up in a tree of blocks, each in O(log n).
+// Ancestors in a tree of blocks, in O(log n) each.
 class BlockPaths {
  public:
   explicit BlockPaths(const BlockTree& tree);
 
-  // The innermost block that holds both.
+  // The innermost block that contains both.
   BlockId common(BlockId a, BlockId b) const;
-  // The block right inside `outer` that is `inner` or holds it; `outer` must hold `inner` and be
-  // another.
+  // The child of `outer` that is `inner` or contains it. `outer` must contain `inner` and differ
+  // from it.
   BlockId below(BlockId outer, BlockId inner) const;
   BlockId parent(BlockId id) const { return parent_[id]; }
   std::int32_t depth(BlockId id) const { return depth_[id]; }
@@ -30,8 +30,8 @@ class BlockPaths {
   IdVector<BlockId, std::int32_t> depth_;
 };
 
-// Fills in the parts of all halves of `partition`, whose blocks and phases are known. InputError as
-// make_partition says.
+// Fills in the parts of all halves of `partition`, whose blocks and phases are known. Throws
+// InputError as make_partition does.
 void order_parts(const Graph& graph, const BlockTree& tree, const BlockPaths& paths,
                  Partition& partition);
 

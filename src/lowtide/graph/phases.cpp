@@ -1,13 +1,18 @@
-// Problem: pair backward ops with the forward op that they undo, in graphs that do not say it.
-// Idea: walk through the backward ops in the given order. An op may belong to a layer no later than
-// those of the backward ops that it depends on; among the forward ops that make or read what it
-// reads, take the best by what both read. Ops that depend on no other backward op and read nothing
-// of the forward (transposed parameters, constants) go with those that need them.
-// Source: ours; HiRemate (ICML 2025) has the pairs from the tool that made its graphs.
-// Invariant: layers' positions never rise along a dependency between backward ops.
-// Loses: where two forward ops read the same and have one origin, such as the projections of one
-// input to queries, keys and values: the backward ops of all go to the last. Layers are then larger
-// than need be, never wrong.
+// Problem: find the forward op of each backward op, in graphs that do not record it.
+//
+// Idea: process the backward ops in the given order. The layer of an op is at most the earliest
+// layer of the backward ops on which it depends. Among the forward ops that make or read the
+// tensors that the op reads, choose the one with most common tensors. Ops that depend on no other
+// backward op and read nothing of the forward (transposed parameters, constants) belong to the
+// layers of their readers.
+//
+// Source: no publication; HiRemate (ICML 2025) gets the pairs from the tool that made its graphs.
+//
+// Invariant: the positions of layers never rise along a dependency between backward ops.
+//
+// Loses: if two forward ops read the same tensors and have one origin, such as the projections of
+// one input to queries, keys and values. The backward ops of all then belong to the last of them.
+// Layers are then larger than necessary, but never wrong.
 #include "lowtide/graph/phases.h"
 
 #include <algorithm>
@@ -23,7 +28,7 @@ namespace lowtide {
 
 namespace {
 
-// More readers than any layer's inputs have: a mask that all layers share tells them not apart.
+// Tensors with more readers are ignored: a mask that all layers share does not distinguish layers.
 constexpr std::size_t kMostReaders = 64;
 
 class Pairing {
@@ -57,7 +62,7 @@ class Pairing {
  private:
   bool is_backward(OpId op) const { return phases_.of[op] == Phase::backward; }
   bool behind(OpId op) const { return behind_[op.index()] != 0; }
-  // Forward ops alone have layers by now.
+  // At this point only forward ops have layers.
   bool is_layer(OpId op) const { return op.valid() && !is_backward(op) && phases_.layer[op] == op; }
 
   void split() {
@@ -78,8 +83,8 @@ class Pairing {
     phases_.has_backward = backward > 0 && backward < graph_.op_count();
   }
 
-  // A barrier, or a forward op that no other reads and on which all of the backward depends, stands
-  // alone.
+  // A barrier has no layer. Nor has a forward op without forward readers on which the whole
+  // backward depends.
   void find_turns() {
     std::vector<std::size_t> starts(graph_.op_count(), 0);
     std::size_t count = 0;
@@ -102,7 +107,7 @@ class Pairing {
     }
   }
 
-  // Invalid if nothing says it.
+  // Invalid if nothing determines the layer.
   OpId layer_by_reads(OpId op) {
     OpId earliest;
     for (const OpId before : graph_.predecessors(op)) {
@@ -122,7 +127,7 @@ class Pairing {
     return found;
   }
 
-  // The last layer of the op's origin that may be its own; `latest` if there is none.
+  // The latest layer of the op's origin that is allowed for the op; `latest` if there is none.
   OpId layer_by_origin(OpId op, OpId latest) const {
     const auto found = of_origin_.find(graph_.op(op).origin);
     if (!latest.valid() || found == of_origin_.end()) return latest;
@@ -163,7 +168,7 @@ class Pairing {
 
   const Graph& graph_;
   Phases phases_;
-  std::vector<std::uint8_t> behind_;  // ops behind the backward
+  std::vector<std::uint8_t> behind_;  // ops after the backward
   std::vector<std::size_t> votes_;
   std::vector<OpId> candidates_;
   std::unordered_map<std::string_view, std::vector<OpId>> of_origin_;  // layers, in the given order

@@ -1,12 +1,18 @@
 // Problem: answer reachability queries on a DAG without the n^2 bits of the transitive closure.
+//
 // Idea: number the ops in the post-order of a few depth-first traversals that differ in the order
-// of the children; an op reaches only ranks in [lowest, rank], so an interval that is not contained
-// says no, and the subtree's interval says yes. Two ops with a cut op between them (cuts.h) are
-// connected by it. What is left is searched, pruned by the same rules.
-// Source: H. Yildirim, V. Chaoji, M. Zaki, "GRAIL", VLDB 2010; the subtree's interval as in M.
-// Merz, P. Sanders, "PReaCH", ESA 2014. Invariant: no and yes are exact; a search meets only ops
-// that might still lie between the two. Loses: on wide random layers, where every interval covers
-// nearly everything, a search may look at most ops between the two layers.
+// of children. An op reaches only ranks in [lowest, rank]. So if one interval does not contain
+// another, the answer is no; if the rank is in the interval of the subtree, it is yes. Two ops with
+// a cut op (cuts.h) between them are connected. The remaining queries are answered by a search that
+// is pruned by the same rules.
+//
+// Source: H. Yildirim, V. Chaoji, M. Zaki, "GRAIL", VLDB 2010; the interval of the subtree as in M.
+// Merz, P. Sanders, "PReaCH", ESA 2014.
+//
+// Invariant: both answers are exact. A search visits only ops that may lie between the two.
+//
+// Loses: on wide random layers, where every interval covers nearly everything: a search may visit
+// most ops between the two layers.
 #include "lowtide/graph/reach.h"
 
 #include <algorithm>
@@ -35,8 +41,8 @@ std::vector<bool> spread(const Graph& graph, std::span<const OpId> of, Next next
   return reached;
 }
 
-// The k-th of n children in a traversal: as listed, the other way round, or from somewhere in the
-// middle that differs from op to op.
+// The k-th of n children in a traversal: in the given order, in reverse, or from a position that
+// differs from op to op.
 std::size_t child_at(std::size_t traversal, std::size_t op, std::size_t k, std::size_t n) {
   if (traversal == 0) return k;
   if (traversal == 1) return n - 1 - k;
@@ -96,7 +102,8 @@ void Reachability::traverse(std::size_t traversal) {
         continue;
       }
       const OpId child = children[child_at(traversal, op.index(), frame.next++, children.size())];
-      // A child that was entered has ended: in a DAG none of an op's ancestors is its child.
+      // The child was visited before, so its traversal has ended: in a DAG no ancestor of an op is
+      // its child.
       if (entered[child.index()] != 0)
         label(op).lowest = std::min(label(op).lowest, label(child).lowest);
       else

@@ -1,4 +1,4 @@
-// Who depends on whom, along Graph::predecessors and successors. Every op reaches itself.
+// Reachability along Graph::predecessors and successors. Every op reaches itself.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@ namespace lowtide {
 std::vector<bool> ancestors(const Graph& graph, std::span<const OpId> of);
 std::vector<bool> descendants(const Graph& graph, std::span<const OpId> of);
 
-// Answers "does a reach b" for many pairs, exactly. Linear to build and to keep; a query mostly
-// takes constant time, at worst a search between a and b. Refers to the graph. Queries use scratch
-// space, so each thread needs a copy of its own.
+// Answers "does a reach b" for many pairs, exactly. Linear time to build, and linear memory. A
+// query usually takes constant time, at worst a search between a and b. Refers to the graph.
+// Queries use scratch space, so each thread needs its own copy.
 class Reachability {
  public:
   explicit Reachability(const Graph& graph);
@@ -26,12 +26,14 @@ class Reachability {
   // Neither reaches the other, and they differ.
   bool independent(OpId a, OpId b) { return !reaches(a, b) && !reaches(b, a); }
 
-  // Ops looked at by all searches so far: what queries cost beyond constant time.
+  // The number of ops that all searches so far have visited: the cost of queries beyond constant
+  // time.
   std::int64_t searched() const { return searched_; }
 
  private:
-  // Of one depth-first traversal: an op's rank in post-order, the smallest rank that it reaches,
-  // and the smallest rank in its subtree, all of which up to `rank` it reaches.
+  // For each op in one depth-first traversal: its rank in post-order, the smallest rank that it
+  // reaches, and the smallest rank in its subtree; it reaches all ranks from that one up to its
+  // own.
   struct Label {
     std::int32_t rank = -1, lowest = 0, subtree = 0;
   };
@@ -44,8 +46,8 @@ class Reachability {
 
   const Graph* graph_;
   std::vector<Labels> labels_;
-  std::vector<std::size_t> next_cut_;   // for each position, that of the first cut op from there on
-  std::vector<std::uint32_t> visited_;  // by the query of that number
+  std::vector<std::size_t> next_cut_;  // for each position, that of the first cut op at or after it
+  std::vector<std::uint32_t> visited_;  // the number of the last query that visited the op
   std::uint32_t query_ = 0;
   std::vector<OpId> stack_;
   std::int64_t searched_ = 0;

@@ -1,13 +1,20 @@
-// Problem: name the few stretches of a long sequence of labels that are worth a closer look.
-// Idea: give all stretches of 1, 2, 4, 8, ... labels a number, equal ones the same, each length
-// from the two halves of the one before. Where the last equal stretch stands at the same distance
-// from one position after another, the sequence repeats with that period; a stretch of which no two
-// overlap and that stands in several places grows there in both directions as long as all agree.
+// Problem: select the few stretches of a long sequence of labels that are worth hashing.
+//
+// Idea: number all stretches of 1, 2, 4, 8, ... labels such that equal stretches have equal
+// numbers; each length follows from the two halves of the one before. If the last equal stretch is
+// at the same distance for consecutive positions, the sequence is periodic there. A stretch that
+// occurs in several places without overlap is extended in both directions as long as all places
+// agree.
+//
 // Source: the doubling of R. Karp, R. Miller, A. Rosenberg, "Rapid identification of repeated
-// patterns in strings, trees and arrays", 1972. Invariant: what is called equal is equal, but for a
-// collision in 64 bits, which whoever looks closer sees. Loses: a block that stands twice on end
-// and whose stretches also stand elsewhere may be missed, since the last equal stretch is not the
-// one a period before; of each length only some stretches are grown.
+// patterns in strings, trees and arrays", 1972.
+//
+// Invariant: stretches that are called equal are equal, except for a collision of 64 bits, which
+// hashing the blocks detects.
+//
+// Loses: a block that occurs twice in succession, and whose stretches also occur elsewhere, may be
+// missed, since the last equal stretch is not the one a period before. Of each length only some
+// stretches are extended.
 #include "lowtide/graph/repeat_candidates.h"
 
 #include <algorithm>
@@ -27,7 +34,7 @@ namespace lowtide {
 namespace {
 
 constexpr std::size_t kNone = SIZE_MAX;
-constexpr std::size_t kLeastStretch = 4;  // shorter ones are too common to mean anything
+constexpr std::size_t kLeastStretch = 4;  // shorter stretches are too common to be useful
 constexpr std::size_t kGrownOfEachLength = 16;
 
 class Doubling {
@@ -53,7 +60,8 @@ class Doubling {
     bool overlaps = false;
   };
 
-  // Fills classes and, for each position, where its stretch stood last; false if none stood twice.
+  // Fills in the classes and, for each position, the last position of an equal stretch. Returns
+  // false if no stretch occurs twice.
   bool number() {
     classes_.clear();
     class_of_.assign(grams_.size(), 0);
@@ -118,7 +126,8 @@ class Doubling {
       if (classes_[i].count > 1 && !classes_[i].overlaps) best.push_back(i);
     std::ranges::stable_sort(best, std::greater(),
                              [&](std::size_t i) { return classes_[i].count; });
-    // A stretch that begins within one that has grown, as often as it, would grow into the same.
+    // A stretch that begins within an extended one and occurs as often would be extended to the
+    // same one.
     std::vector<std::size_t> claimed(grams_.size(), 0);
     std::size_t grown = 0;
     for (const std::size_t chosen : best) {
@@ -163,9 +172,9 @@ class Doubling {
   std::unordered_map<std::size_t, std::vector<Run>> known_;
 };
 
-// Every origin stands for itself and for all that it is part of: a tree, whose levels are the
-// pieces between separators. Beside each node stands one of a second tree, with '*' for numbers:
-// the members of a family share it.
+// Every origin stands for itself and for all modules that contain it: a tree whose levels are the
+// names between separators. Each node has a counterpart in a second tree, with '*' in place of
+// numbers; the members of a family share it.
 class Origins {
  public:
   std::vector<Family> find(const Graph& graph, std::size_t least) {
@@ -193,9 +202,9 @@ class Origins {
     std::size_t family, member;
   };
   struct Piece {
-    std::size_t number, pattern;  // its own, and that of the piece with '*'
+    std::size_t number, pattern;  // the node's own number, and that of its counterpart with '*'
   };
-  // Nodes are numbered from 1 on, below the root. Each carries a number: kNone until it is given.
+  // Nodes are numbered from 1 on, below the root. A node without number has kNone.
   struct Tree {
     std::size_t child(std::size_t node, std::size_t piece) {
       const auto [entry, added] =
@@ -207,7 +216,7 @@ class Origins {
     std::vector<std::size_t> carried{kNone};
   };
 
-  // To the places of all that the op's origin is part of, and of itself.
+  // Adds the op to its origin and to all modules that contain it.
   void descend(const Op& op) {
     places_.clear();
     const std::size_t phase = piece_of(op.phase).number;
@@ -255,9 +264,9 @@ class Origins {
 
   std::unordered_map<std::string_view, Piece> pieces_;
   std::deque<std::string> texts_;
-  Tree parts_, patterns_;  // whose nodes carry the member and the family
+  Tree parts_, patterns_;  // whose nodes have the number of their member and of their family
   std::vector<Family> families_;
-  std::vector<Place> places_;  // of the op that was looked at last
+  std::vector<Place> places_;  // for the last op
 };
 
 }  // namespace

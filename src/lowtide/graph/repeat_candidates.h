@@ -1,4 +1,4 @@
-// Where equal blocks may be, judged by the ops' labels alone. Private to the room.
+// Finds candidates for equal blocks by the labels of ops alone. Private to the room.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace lowtide {
 
-// A sequence that goes on as it did `period` positions before: [first, last) of the given order.
+// A periodic stretch [first, last) of the given order: each label equals the one `period` positions
+// before.
 struct Run {
   std::size_t first, last, period;
 };
@@ -20,7 +21,7 @@ struct Stretches {
   std::size_t length;
   std::vector<std::size_t> starts;
 };
-// Positions in the given order, ascending, of the ops of each origin that is called alike.
+// Origins with the same pattern: for each, the positions of its ops in the given order, ascending.
 struct Family {
   std::vector<std::vector<std::size_t>> members;
 };
@@ -31,7 +32,7 @@ struct Candidates {
   std::vector<Family> families;
 };
 
-// `labels` in the given order. Nothing that covers fewer than `least` ops.
+// `labels`: by position in the given order. Omits candidates that cover fewer than `least` ops.
 Candidates find_candidates(const Graph& graph, const std::vector<std::uint64_t>& labels,
                            std::size_t least);
 

@@ -1,11 +1,16 @@
 // Problem: find the blocks that repeat in a graph of 100,000 ops, in a fraction of a second.
-// Idea: what labels alone call equal (repeat_candidates.h) is split by how its ops are linked, seen
-// along the given order, which takes one pass; one block of each kind is then hashed in full, which
-// joins those whose order differs. The candidate that covers the most ops is taken, its ops are
-// taken from all others, and so on. A candidate covers no more after that than before, so that only
-// the one that looked best has to be looked at again. Source: the lazy greedy of M. Minoux,
-// "Accelerated greedy algorithms", 1978. Invariant: blocks of one kind have one hash, and no op is
-// in two blocks. Loses: where a large kind takes ops from two that would cover more together.
+//
+// Idea: candidates with equal labels (repeat_candidates.h) are first divided by their links along
+// the given order, which takes one pass. One block of each kind is then hashed in full, which joins
+// kinds that differ only in their order. The candidate that covers most ops is chosen, its ops are
+// removed from all others, and so on. A candidate never covers more ops after that than before, so
+// only the best one has to be evaluated again (lazy greedy).
+//
+// Source: M. Minoux, "Accelerated greedy algorithms", 1978.
+//
+// Invariant: blocks of one kind have one hash, and no op is in two blocks.
+//
+// Loses: if a large kind takes ops from two kinds that would cover more together.
 #include "lowtide/graph/repeats.h"
 
 #include <algorithm>
@@ -25,8 +30,8 @@ namespace lowtide {
 
 namespace {
 
-constexpr std::size_t kOffsets = 3;     // that are tried, of where the blocks of a run begin
-constexpr std::size_t kWorkPerOp = 60;  // how often all ops may be looked at
+constexpr std::size_t kOffsets = 3;     // positions tried for the begin of a run's blocks
+constexpr std::size_t kWorkPerOp = 60;  // visits of ops, relative to their number
 using Positions = std::vector<std::size_t>;
 
 class Repeats {
@@ -78,7 +83,8 @@ class Repeats {
   static constexpr std::size_t kOutside = SIZE_MAX;
   enum class Source : std::uint8_t { family, run, stretches };
 
-  // Equal blocks: in their own order each, all correspond to the first place by place.
+  // Equal blocks. The ops of each, in an order of their own, correspond one by one to those of the
+  // first.
   struct Kind {
     std::vector<Positions> places;
     BlockHash hash;
@@ -86,8 +92,8 @@ class Repeats {
   };
 
   struct Entry {
-    std::size_t covers;  // at most; or exactly, as long as nothing has been taken since `round`
-    int rank;            // what comes first of candidates that cover as much
+    std::size_t covers;  // at most; exactly if no ops have been removed since `round`
+    int rank;            // order of candidates that cover as many ops
     std::size_t length;
     Source source;
     std::size_t index;
@@ -180,8 +186,8 @@ class Repeats {
     return free_ones(places);
   }
 
-  // The blocks of a run may begin anywhere: best where the fewest tensors are handed on. What is
-  // read further away than in the next block is none of the run's.
+  // The blocks of a run may begin at any position. The best position is that at which fewest
+  // tensors cross. A tensor that is read beyond the next block does not count.
   Kind best_of_run(const Run& run) {
     std::vector<std::int64_t> crossing(run.last - run.first + 1, 0);
     work_ += crossing.size();
@@ -228,8 +234,8 @@ class Repeats {
     return best;
   }
 
-  // Of blocks of as many ops each, at least two: the most ops that they are together, and the ops
-  // of one.
+  // Of at least two blocks with equally many ops: the largest number of ops of all blocks together,
+  // and the ops of one.
   static std::pair<std::size_t, std::size_t> most_alike_in_size(
       const std::vector<Positions>& places) {
     std::map<std::size_t, std::size_t> counts;
@@ -240,7 +246,7 @@ class Repeats {
     return most;
   }
 
-  // By the sum of their labels first, which tells most others apart before anything is linked.
+  // Compare the sums of their labels first, which distinguishes most blocks without their links.
   Kind best_kind(std::vector<Positions> places) {
     std::unordered_map<Digest, std::size_t, DigestHash> known;
     std::vector<std::vector<Positions>> groups;
@@ -268,7 +274,7 @@ class Repeats {
   }
 
   Kind best_kind_of_alike(std::vector<Positions> places) {
-    // By how they are linked along the order, in order of the first of each kind.
+    // Divide them by their links along the order, in the order of the first block of each kind.
     std::unordered_map<Digest, std::size_t, DigestHash> known;
     std::vector<std::vector<Positions>> alike;
     for (Positions& place : places) {
@@ -279,7 +285,7 @@ class Repeats {
     std::map<BlockHash, Kind> kinds;
     for (std::vector<Positions>& same : alike) {
       const BlockForm form = form_of(same.front());
-      // What stands where in the form stands at one place in all that are linked alike.
+      // All blocks with equal links have equal forms up to their ops.
       IdVector<OpId, std::size_t>& place_of = index_;
       for (std::size_t i = 0; i < same.front().size(); ++i)
         place_of[graph_.order()[same.front()[i]]] = i;
@@ -304,7 +310,8 @@ class Repeats {
     return block_form(graph_, ops);
   }
 
-  // Two equal ones are the same block, op for op: sooner told than by a form, and less often true.
+  // Two equal lists are the same block. Comparing them is faster than a form, but they are rarely
+  // equal.
   Digest digest_in_order(const Positions& place) {
     work_ += place.size();
     for (std::size_t i = 0; i < place.size(); ++i) index_[graph_.order()[place[i]]] = i;
@@ -343,12 +350,13 @@ class Repeats {
 
   const Graph& graph_;
   std::size_t most_, least_;
-  std::vector<Digest> labels_;  // in the given order
+  std::vector<Digest> labels_;  // by position in the given order
   std::vector<std::uint8_t> covered_;
-  // Scratch, kOutside between uses: of what is looked at, an op's place and a tensor's number.
+  // Scratch, kOutside between uses: the position of an op, and the number of a tensor, in the
+  // present block.
   IdVector<OpId, std::size_t> index_;
   IdVector<TensorId, std::size_t> numbers_;
-  IdVector<TensorId, std::size_t> output_;  // place among the outputs of its producer
+  IdVector<TensorId, std::size_t> output_;  // index among the outputs of its producer
   Candidates candidates_;
   std::priority_queue<Entry> queue_;
   std::size_t work_ = 0;

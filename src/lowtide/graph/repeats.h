@@ -1,4 +1,4 @@
-// Which blocks of a graph repeat: its layers, found without being told where they are.
+// Finds the blocks that repeat in a graph, such as its layers, without any hint.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,27 @@ namespace lowtide {
 // Blocks that are equal to one another (blocks.h).
 struct RepeatedBlock {
   BlockHash hash;
-  // One list for each block, by the position of its first op in the given order; the ops of each
-  // correspond place by place to those of the others wherever the form is exact.
+  // One list of ops for each block, sorted by the first op in the given order. If the form is
+  // exact, the ops of all lists correspond one by one.
   std::vector<std::vector<OpId>> places;
-  Ticks time;  // of all of them
+  Ticks time;  // of all blocks together
 
   std::size_t ops() const { return places.front().size(); }
   std::size_t covered() const { return ops() * places.size(); }
 };
 
 struct RepeatSettings {
-  std::size_t most = 16;       // kinds of blocks
-  double least_share = 0.005;  // of all ops, that the blocks of one kind must cover
+  std::size_t most = 16;       // number of kinds of blocks
+  double least_share = 0.005;  // of all ops, which the blocks of one kind must cover
 };
 
-// Disjoint blocks, each either a run of the given order or all ops of one origin and phase; where
-// both cover as much, the origin says better where a layer begins. The kind that covers the most
-// ops comes first, and is taken first; of kinds that cover as many, the one with smaller blocks:
-// twelve layers, not six pairs of them. A single op is a block only where it repeats on end.
+// Disjoint blocks. Each is a contiguous range of the given order, or all ops of one origin and
+// phase; of two such candidates that cover as much the origin is preferred, since its blocks begin
+// where layers begin. Kinds are chosen greedily: the kind that covers most ops comes first; of
+// kinds that cover as many, the one with smaller blocks (twelve layers rather than six pairs). A
+// single op is a block only if it repeats consecutively.
 //
-// What is found are the largest repeats that a search in n log n steps meets, not provably the
-// largest that there are.
+// The result has the largest repeats that a search in n log n steps finds; larger ones may exist.
 std::vector<RepeatedBlock> repeated_blocks(const Graph& graph, const RepeatSettings& settings = {});
 
 }  // namespace lowtide

@@ -1,5 +1,4 @@
-// A trade-off curve and a fit for programs: JSON and CSV. The keys are in
-// docs/reference/command.md.
+// Writes a trade-off curve or a fit as JSON and CSV. docs/reference/command.md lists the keys.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace lowtide::io {
 
-// What is said of a run beside its result.
+// Facts about a run that are not in its result.
 struct RunFacts {
   std::uint64_t seed = 0;
   double seconds = 0;
@@ -23,7 +22,7 @@ std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,
                      std::string_view plan_file);
 
 // A line of names, a line for each point from the largest budget to the smallest, and one for the
-// smallest reachable budget; what is not known is left empty.
+// smallest reachable budget. Unknown values are empty.
 std::string curve_csv(const Graph& graph, const Tradeoff& curve);
 
 }  // namespace lowtide::io

@@ -1,4 +1,4 @@
-// Devices are written by hand: a key that is not known is a mistake, and refused.
+// People write device files by hand: an unknown key is a mistake, and refused.
 #include "lowtide/io/device_json.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Reading: ops first, because a tensor's default role depends on whether an op produces it. Types
-// and keys are checked here, meaning by the GraphBuilder.
+// Ops are read first, because a tensor's default role depends on whether an op produces it. This
+// file checks types and keys; the GraphBuilder checks the meaning.
 #include "lowtide/io/graph_json.h"
 
 #include <array>
@@ -56,7 +56,7 @@ void read_pairs(JsonValue value, std::vector<std::array<std::int64_t, 2>>& pairs
   object.refuse("has no " + quoted(key));
 }
 
-// Runs `read` and puts the name of what is read before the reason of its errors.
+// Runs `read`; an InputError from it gets the object's label in front of its reason.
 template <class Read>
 void named(std::string_view what, std::size_t index, JsonValue object, Read read) {
   try {

@@ -1,4 +1,4 @@
-// Writing graphs. What equals its default is left out, so that a file says only what it must.
+// Writes graphs. A field that equals its default is omitted.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -11,7 +11,7 @@ namespace lowtide::io {
 
 namespace {
 
-// One object on one line; commas where they belong.
+// Writes one object on one line, with commas between members.
 class Line {
  public:
   explicit Line(std::string& out) : out_(out) { out_ += '{'; }
@@ -58,7 +58,7 @@ void append_list(std::string& out, const Range& range, Number number) {
 
 const auto kIndex = [](auto id) { return id.index(); };
 
-// The same for lists that may be as long as the graph: so many to a line.
+// The same for lists that may be as long as the graph: several entries to a line.
 template <class Range>
 void append_long_list(std::string& out, const Range& ids) {
   constexpr std::size_t kLineItems = 20;
@@ -82,7 +82,7 @@ void append_tensor(std::string& out, const Graph& graph, TensorId id) {
   if (tensor.releasable) line.boolean("releasable", true);
   if (tensor.stays) line.boolean("stays", true);
   if (tensor.home != Home::device) line.text("home", to_string(tensor.home));
-  // A scalar has an empty shape; what has a number type has a shape.
+  // A scalar has an empty shape; every tensor with a number type has a shape.
   if (!tensor.shape.empty() || !tensor.dtype.empty()) {
     line.key("shape");
     append_list(out, tensor.shape, [](std::int64_t extent) { return extent; });

@@ -1,4 +1,4 @@
-// zlib's streams around whole strings.
+// Compression of whole strings with zlib.
 #include <algorithm>
 #include <limits>
 
@@ -71,7 +71,7 @@ std::string gunzip(std::string_view packed) {
     if (code == Z_STREAM_END) {
       feed(stream, packed);
       if (stream.avail_in == 0) return text;
-      // Several compressed files in a row are one: the format allows it.
+      // The format allows several compressed files in a row: together they are one.
       if (inflateReset(&stream) != Z_OK) refuse("zlib does not start again");
     } else if (code == Z_BUF_ERROR ||
                (code == Z_OK && stream.avail_in == 0 && packed.empty() && stream.avail_out > 0)) {

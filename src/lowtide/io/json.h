@@ -1,10 +1,10 @@
-// A JSON document to read from: parsed once, kept flat, so that a file of 100,000 ops takes a few
-// tenths of a second and about half as much memory again as its text.
+// A JSON document for reading. It is parsed once and stored flat: a file of 100,000 ops takes a few
+// tenths of a second, and about half as much memory again as its text.
 //
-// Integers below 2^63 are kept as such, every other number as its text: whether a fraction may
-// stand somewhere is for whoever asks. A text is refused (InputError, place "line N, column M")
-// for broken syntax, text that is not UTF-8 and nesting beyond kMaxJsonDepth; and (place: a JSON
-// pointer) for a key that stands twice in one object. A byte order mark is skipped.
+// Integers below 2^63 are stored as integers, every other number as its text: the caller decides
+// whether a fraction is allowed. InputError (place "line N, column M") for broken syntax, text that
+// is not UTF-8, and nesting beyond kMaxJsonDepth. InputError (place: a JSON pointer) for a key that
+// occurs twice in one object. A byte order mark is skipped.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxJsonDepth = 1000;
 
 struct JsonTape;
 
-// A value of a document that must outlive it. Cheap to copy.
+// A value of a document; the document must outlive it. Cheap to copy.
 class JsonValue {
  public:
   class Items;
@@ -32,23 +32,23 @@ class JsonValue {
   JsonKind kind() const;
   bool is(JsonKind wanted) const { return kind() == wanted; }
 
-  // The value as what it must be; otherwise InputError with this value's pointer.
+  // The value as the given type; InputError with this value's pointer if it has another.
   std::int64_t as_integer() const;  // whole, below 2^63, written without fraction or exponent
-  std::int64_t as_count() const;    // and not negative
+  std::int64_t as_count() const;    // the same, not negative
   bool as_boolean() const;
   std::string_view as_string() const;
   Items items() const;      // of an array
   Members members() const;  // of an object
 
   std::size_t size() const;  // of an array or object; else 0
-  // The member of that name; nothing if there is none or if this is no object. Linear.
+  // The member of that name; empty if there is none or if this is not an object. Linear.
   std::optional<JsonValue> find(std::string_view key) const;
-  // The text of a number that is no integer, as written; empty for other kinds.
+  // The text of a number that is not an integer, as written; empty for other kinds.
   std::string_view number_text() const;
 
-  // The value as compact JSON: no spaces, numbers as written, strings escaped only where they must.
+  // The value as compact JSON: no spaces, numbers as written, strings escaped only where necessary.
   std::string text() const;
-  // Where the value stands: "/ops/3/time", "" for the root. Linear in what stands before it.
+  // The JSON pointer of the value: "/ops/3/time", "" for the root. Linear in the values before it.
   std::string pointer() const;
   // InputError for this value's place.
   [[noreturn]] void refuse(std::string reason) const;
@@ -125,12 +125,11 @@ class JsonDocument {
   std::unique_ptr<JsonTape> tape_;
 };
 
-// Makes a document of values that are in memory already, without a text of them: one call for each
-// value, in the order in which the text would have them. It is refused as a text is, but for the
-// place: a JSON pointer always.
+// Makes a document of values in memory, without a text: one call for each value, in the order of
+// the text. It refuses what the parser refuses, but the place is always a JSON pointer.
 class JsonBuilder {
  public:
-  explicit JsonBuilder(std::size_t values = 0);  // about how many there will be
+  explicit JsonBuilder(std::size_t values = 0);  // `values`: about how many there will be
   ~JsonBuilder();
   JsonBuilder(const JsonBuilder&) = delete;
   JsonBuilder& operator=(const JsonBuilder&) = delete;
@@ -138,7 +137,7 @@ class JsonBuilder {
   void null();
   void boolean(bool value);
   void integer(std::int64_t value);
-  void number(std::string_view written);  // one that is no std::int64_t
+  void number(std::string_view written);  // a number that is not a std::int64_t
   void string(std::string_view text);
   void begin_array();
   void end_array();
@@ -149,7 +148,7 @@ class JsonBuilder {
   std::size_t depth() const;  // arrays and objects that have not ended
   // InputError for the place of the value that would come next.
   [[noreturn]] void refuse(std::string reason);
-  // Once, after the end of the outermost value.
+  // Call once, after the end of the outermost value.
   JsonDocument build();
 
  private:
@@ -164,7 +163,7 @@ class JsonBuilder {
   std::vector<std::uint32_t> last_object_;  // for each key: 1 + the object it was last seen in
 };
 
-// `text` as a JSON string, quotes included. Bytes that are no UTF-8 become U+FFFD.
+// `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 std::string json_string(std::string_view text);
 

@@ -1,4 +1,4 @@
-// What a JSON value is.
+// The kinds of JSON values.
 #pragma once
 
 #include <cstdint>

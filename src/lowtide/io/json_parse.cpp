@@ -28,7 +28,7 @@ std::string place_of(std::string_view text, std::size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-// Where the nesting first goes beyond the limit.
+// The first offset at which the nesting is beyond the limit.
 std::size_t too_deep_at(std::string_view text) {
   std::size_t depth = 0;
   bool quoted = false;
@@ -52,7 +52,7 @@ void replace(std::string& text, std::string_view what, std::string_view by) {
     text.replace(at, what.size(), by);
 }
 
-// What stands where the parser could not go on: a word, or one character.
+// The word or character at which the parser stopped.
 std::string_view word_at(std::string_view text, std::size_t offset) {
   const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   std::size_t first = std::min(offset, text.size()), last = first;
@@ -62,7 +62,7 @@ std::string_view word_at(std::string_view text, std::size_t offset) {
   return text.substr(first, std::clamp<std::size_t>(last - first, 1, kShown));
 }
 
-// What the parser says, in plain words: without its own name, its numbers and its places.
+// The parser's message in plain words: without its own name, numbers and places.
 std::string plain_reason(std::string message, std::string_view text, std::size_t offset) {
   if (message.find("number overflow") != std::string::npos)
     return "a number is too large to be held";

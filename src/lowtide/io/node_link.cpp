@@ -1,7 +1,7 @@
-// Ids may be anything that JSON has, so they are compared as JSON text: 1 and "1" differ, as they
-// do in networkx. Files of Moccasin's authors (ids under "name", link ends under "0" and "1", the
-// order under "graph") and of Checkmate's (costs under "cost_ram" and "cost_cpu") differ from the
-// common form in their keys alone.
+// Ids may be any JSON value, so they are compared as JSON text: 1 and "1" differ, as in networkx.
+// Files of Moccasin's authors (ids under "name", link ends under "0" and "1", the order under
+// "graph") and of Checkmate's (costs under "cost_ram" and "cost_cpu") differ from the common form
+// only in their keys.
 #include "lowtide/io/node_link.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kBytesKeys{"bytes", "out_cost", "cost_ram", "memory"};
 constexpr std::array<std::string_view, 3> kTimeKeys{"time", "duration", "cost_cpu"};
 
-// The value under the first of `keys` that the object has.
+// The value of the first of `keys` that the object has.
 std::optional<JsonValue> find_any(JsonValue object, std::span<const std::string_view> keys) {
   for (std::string_view key : keys)
     if (auto value = object.find(key)) return value;
@@ -51,7 +51,7 @@ std::int64_t read_whole(JsonValue value) {
   return count;
 }
 
-// An id as messages show it: 1, "a".
+// An id as in messages: 1, "a".
 std::string shown(const std::string& id) {
   constexpr std::size_t kShown = 80;
   return id.size() <= kShown ? id : id.substr(0, kShown) + "...";
@@ -75,7 +75,7 @@ class NodeLinkReader {
   std::vector<std::string>& warnings_;
   UnknownKeys unknown_;
   std::unordered_map<std::string, std::size_t> index_of_;  // node ids as JSON text
-  bool ids_are_text_ = true;  // all of them: then link ends that are integers are indices
+  bool ids_are_text_ = true;  // if all are, link ends that are integers are indices
   std::vector<Op> ops_;
   std::vector<Bytes> bytes_;
   std::vector<std::vector<std::int64_t>> inputs_;
@@ -150,7 +150,7 @@ std::int64_t NodeLinkReader::link_end(JsonValue link, std::string_view key,
   if (!end) link.refuse("has no " + quoted(key));
   const auto found = index_of_.find(end->text());
   if (found != index_of_.end()) return static_cast<std::int64_t>(found->second);
-  // As networkx wrote links before version 2.
+  // The form in which networkx wrote links before version 2.
   if (ids_are_text_ && end->is(JsonKind::integer) && end->as_integer() >= 0 &&
       static_cast<std::size_t>(end->as_integer()) < ops_.size())
     return end->as_integer();
@@ -172,7 +172,7 @@ void NodeLinkReader::read_links(JsonValue links) {
   }
 }
 
-// The first topological order, by index; nothing if there is a cycle.
+// The first topological order, by index; empty if there is a cycle.
 std::optional<std::vector<std::int64_t>> NodeLinkReader::sorted() const {
   const std::size_t count = ops_.size();
   std::vector<std::vector<std::size_t>> readers(count);
@@ -199,7 +199,7 @@ void NodeLinkReader::read_order(GraphBuilder& builder) const {
   const auto attributes = root_.find("graph");
   const auto given = attributes ? attributes->find("order") : std::nullopt;
   if (!given || !given->is(JsonKind::array)) {
-    // Index order where that is topological. With a cycle, the builder says so.
+    // Index order if that is topological. If there is a cycle, the builder reports it.
     auto order = sorted();
     if (order && !std::is_sorted(order->begin(), order->end()))
       warnings_.push_back("the nodes are not in topological order: sorted, by index where free");
@@ -249,8 +249,8 @@ Graph NodeLinkReader::read() {
   try {
     return builder.build();
   } catch (const InputError& error) {
-    // The builder points into a file of ours, where an op and its tensor stand apart and a number
-    // has one name.
+    // The builder's places refer to our own format, which has ops and tensors apart and one key for
+    // each number.
     std::string place = error.place();
     if (place.starts_with("/order")) place.insert(0, "/graph");
     for (const std::string_view list : {"/ops/", "/tensors/"})

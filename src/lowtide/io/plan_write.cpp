@@ -105,7 +105,7 @@ std::string found_by_json(const FoundBy& found) {
     if (!found.model->infeasible) model.add("bound", std::to_string(found.model->bound.count()));
     members.add("model", "{" + model.text() + "}");
   }
-  // What repeats exactly gives the same file.
+  // A repeatable search gives the same file, so times are written only for others.
   const bool timed = found.time_limit || !found.work_limit;
   std::string history;
   for (const Incumbent& entry : found.history)

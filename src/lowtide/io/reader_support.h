@@ -1,4 +1,4 @@
-// What the readers of all file kinds share. Private to the room.
+// Helpers shared by the readers of all file kinds. Private to the room.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace lowtide::io {
 
-// Collects keys that mean nothing to us: one warning names them all.
+// Collects unknown keys; one warning names them all.
 class UnknownKeys {
  public:
-  // `where` is the kind of object that has the key: "ops", or "" for the file itself.
+  // `where`: the kind of object that has the key, "ops" for example; "" for the file itself.
   void add(std::string_view where, std::string_view key);
-  // Appends the warning, if there is a reason for one.
+  // Appends the warning, if there are unknown keys to report.
   void warn(std::vector<std::string>& warnings) const;
 
  private:
@@ -24,17 +24,18 @@ class UnknownKeys {
   std::set<std::string, std::less<>> seen_;
 };
 
-// The start of every file: an object with this `format` ("lowtide-graph") and a version we know.
-// A file of the other kind is refused as that.
+// Checks the start of a file: an object with this `format` ("lowtide-graph") and a known version.
+// The message for a file of the other kind names that kind.
 void check_format(JsonValue root, std::string_view format);
 
-// Whether the document looks like one: an object with a list of nodes and no "format".
+// Whether the document looks like a node-link graph: an object with a list of nodes and no
+// "format".
 bool is_node_link(JsonValue root);
 
-// `text` in quotes, cut to a length that fits a message.
+// `text` in quotes, shortened to fit a message.
 std::string quoted(std::string_view text);
 
-// 'op 3 "mm_3"', from the object that describes it; as Graph::label, before there is a graph.
+// 'op 3 "mm_3"', as Graph::label, but from the JSON object that describes the op.
 std::string label_of(std::string_view what, std::size_t index, JsonValue object);
 
 }  // namespace lowtide::io

@@ -78,7 +78,7 @@ void write_all(int descriptor, std::string_view content, const std::string& name
   }
 }
 
-// Where a chain of symbolic links ends, so that the link itself survives.
+// The target of a chain of symbolic links, so that the link itself remains.
 std::string resolved(const std::string& path) {
   char* real = ::realpath(path.c_str(), nullptr);
   std::string result = real == nullptr ? path : real;

@@ -1,4 +1,4 @@
-// One function for each kind. Prices are rows of numbers, several to a line.
+// One function for each kind of transform. Prices are rows of numbers, several to a line.
 #include "lowtide/io/transform_json.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace lowtide::io {
 
 namespace {
 
-// The members of a transform that have been asked for; the rest are unknown keys.
+// Records which members of a transform were read; the others are unknown keys.
 class Fields {
  public:
   Fields(JsonValue object, std::string_view kind) : object_(object), kind_(kind) {}
@@ -68,7 +68,7 @@ std::vector<Price<AnyId>> read_prices(JsonValue list) {
   return prices;
 }
 
-// Of each part where the first entry is a list of rows, not a row.
+// Prices are by part if the first entry is a list of rows, not a row.
 std::vector<std::vector<OpPrice>> read_part_prices(JsonValue list) {
   const auto items = list.items();
   const bool apart = list.size() > 0 && (*items.begin()).is(JsonKind::array) &&

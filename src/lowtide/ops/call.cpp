@@ -1,4 +1,4 @@
-// What a call moves, and in which numbers it computes.
+// The bytes that a call moves, and the number type in which it computes.
 #include "lowtide/ops/call.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace lowtide {
 namespace {
 
 std::int64_t bytes_of(const Operand& operand) {
-  // What is of no known type is counted as f32, as its operations are.
+  // An operand of unknown type counts as f32, as its operations do.
   std::int64_t bytes = element_bytes(operand.dtype).value_or(4);
   for (std::size_t d = 0; d < operand.shape.size(); ++d) {
     const bool stored = d >= operand.strides.size() || operand.strides[d] != 0;

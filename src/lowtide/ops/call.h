@@ -1,4 +1,4 @@
-// One call of an operator, as prices see it: an op of a graph, or what a transform makes of one.
+// One call of an operator, for prices: an op of a graph, or an op that a transform makes of it.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace lowtide {
 
-// The tensors that operands name say only which of them lie in one storage; shapes, strides and
-// number types are those of what is read. Operands stand in the order of the operator's schema.
+// An operand's tensor only says which operands share a storage. Shapes, strides and number types
+// are those of the view that the op reads. Operands are in the order of the operator's schema.
 struct Call {
   std::string_view kind;
   std::span<const Operand> operands, results;
@@ -20,19 +20,20 @@ struct Call {
 
 Call call_of(const Op& op);
 
-// Bytes that it reads and writes: of each operand and result what it spans, the same part of the
-// same tensor once, and of what is broadcast (stride 0) only what is stored. A kind that picks rows
-// (an embedding) reads of its first operand as much as it makes. OverflowError beyond 63 bits.
+// The bytes that the call reads and writes: the span of each operand and result. An equal span of a
+// tensor counts once; a broadcast dimension (stride 0) counts only the stored elements. A kind that
+// selects rows (an embedding) reads as many bytes of its first operand as it writes. OverflowError
+// beyond 63 bits.
 std::int64_t moved_bytes(const Call& call);
 
-// The number type that it computes in: that of the first floating-point operand, or result; f32 if
+// The number type of the computation: that of the first floating-point operand or result; f32 if
 // there is none. Convolutions of f32 run in tf32.
 std::string_view computed_in(const Call& call);
 
-// Is it a type of floating-point or complex numbers?
+// Whether the type is a floating-point or complex type.
 bool is_floating(std::string_view dtype);
 
-// The type in which a kind computes, whose first floating-point tensor has this one.
+// The number type in which a kind computes if its first floating-point tensor has this type.
 std::string_view computed_in(std::string_view kind, std::string_view dtype);
 
 }  // namespace lowtide

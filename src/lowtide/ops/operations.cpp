@@ -47,7 +47,7 @@ Count numbers(const Shape& shape) {
   return all;
 }
 
-// Where shapes and names come from: the tensors of a graph's op, or a call.
+// The source of shapes and names: the tensors of a graph's op, or a call.
 class Seen {
  public:
   virtual ~Seen() = default;

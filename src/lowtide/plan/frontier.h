@@ -1,5 +1,5 @@
-// All that is known about time against memory: plans of which none beats another in both, and what
-// is proven of each budget.
+// The known trade-off of time and memory: plans on the Pareto front of both, and the bounds proven
+// for each budget.
 #pragma once
 
 #include <memory>
@@ -19,10 +19,10 @@ class Frontier {
     std::string found_by;
   };
 
-  // Whether a plan of that cost would be kept: no other needs as little of both.
+  // Whether a plan of that cost would be kept: no known plan is as good in both figures.
   bool improves(const Cost& cost) const;
   bool add(Entry entry);
-  // Forgets every plan but those that `keep` says yes to.
+  // Drops every plan that `keep` rejects.
   template <class Keep>
   void thin(Keep keep) {
     std::erase_if(entries_, [&](const Entry& entry) { return !keep(entry); });
@@ -30,21 +30,21 @@ class Frontier {
 
   // By ascending peaks; durations fall.
   const std::vector<Entry>& entries() const { return entries_; }
-  // The shortest within the budget; null if there is none.
+  // The shortest plan within the budget; null if there is none.
   const Entry* best(Bytes budget) const;
-  // The one with the smallest peak beyond the budget: shorter than any within it.
+  // The plan with the smallest peak above the budget; it is shorter than any within it.
   const Entry* above(Bytes budget) const;
-  // The one with the smallest peak within the time limit.
+  // The plan with the smallest peak within the time limit.
   const Entry* smallest(Ticks limit = Ticks::max()) const;
 
-  // No plan within the budget is shorter. Holds for every smaller budget too.
+  // Proven: no plan within the budget is shorter. It holds for every smaller budget too.
   void raise_bound(Bytes budget, Ticks duration);
-  void raise_floor(Bytes peak);  // no plan needs less
+  void raise_floor(Bytes peak);  // proven: no plan has a smaller peak
   Ticks bound(Bytes budget) const;
   Bytes floor() const { return floor_; }
-  // Within fewer bytes no plan is within the time limit.
+  // Proven: no plan within fewer bytes keeps the time limit.
   Bytes floor(Ticks limit) const;
-  // Nothing is left to find at that budget: its plan is proven, or that there is none.
+  // Whether the budget is solved: its plan is proven optimal, or the budget infeasible.
   bool decided(Bytes budget) const;
 
  private:

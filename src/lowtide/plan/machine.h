@@ -1,4 +1,4 @@
-// The links between a device and its host, as far as a plan's duration depends on them.
+// The links between a device and its host, in the form that determines a plan's duration.
 #pragma once
 
 #include "lowtide/base/units.h"
@@ -25,13 +25,12 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
-// Such a link each way, in ticks of that unit: bytes a second as an exact fraction in lowest terms,
-// the latency rounded up. Throws InputError (place "link") for flop and none, which are no times.
+// Such a link each way, in ticks of that unit: the bandwidth as an exact fraction in lowest terms,
+// the latency rounded up. Throws InputError (place "link") for the units flop and none.
 Machine machine_of(const LinkSpeed& speed, TickUnit tick);
 
-// The same links with `share` (below 1) of their bytes a second left to others; the latency stays,
-// since it is no matter of how much is moved. Exact, in lowest terms. Throws OverflowError where
-// that takes more than 63 bits.
+// The same links with the share `share` (below 1) of their bandwidth reserved for other traffic.
+// The latency stays. Exact, in lowest terms. Throws OverflowError if that needs more than 63 bits.
 Machine derated(const Machine& machine, const Share& share);
 
 }  // namespace lowtide

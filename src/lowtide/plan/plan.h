@@ -1,5 +1,5 @@
-// A plan: what to do, step by step. Complete in itself, every free is written down. What its steps
-// mean, need and take is said in docs/reference/cost.md.
+// A plan: a complete list of steps, frees included. docs/reference/cost.md defines their effect,
+// their conditions and their cost.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ inline constexpr std::array kStepKinds = {StepKind::compute, StepKind::compute_i
                                           StepKind::free, StepKind::offload, StepKind::prefetch};
 std::string_view to_string(StepKind kind);
 
-// `index` is an op's where something is computed, a tensor's for the others. Which tensors a step
-// in place overwrites stands in its plan: see Plan::overwritten.
+// `index` is that of an op for computations, that of a tensor for the other kinds. The plan lists
+// the tensors that a step in place overwrites: see Plan::overwritten.
 struct Step {
   StepKind kind;
   std::int32_t index;
@@ -48,43 +48,42 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// The steps of a plan with transforms are those of the graph that they make, in the file's indices;
-// see transformed.h.
+// The steps of a plan with transforms are those of the transformed graph, in file indices; see
+// lowtide/transforms/transformed_graph.h.
 struct Plan {
   std::vector<Transform> transforms;
   std::vector<Step> steps;
-  std::optional<Machine> machine;     // there when a step transfers
-  std::vector<TensorId> in_place_of;  // of all steps in place: what they overwrite
+  std::optional<Machine> machine;     // present if a step transfers
+  std::vector<TensorId> in_place_of;  // the overwritten tensors of all steps in place
 
   // Appends a step that computes the op, in place of those tensors if there are any.
   void add_compute(OpId op, std::span<const TensorId> overwritten);
-  // What a step of this plan overwrites; nothing but for one in place.
+  // The tensors that a step of this plan overwrites; empty unless it is in place.
   std::span<const TensorId> overwritten(const Step& step) const {
     return std::span(in_place_of).subspan(step.first, step.count);
   }
 };
 
-// Whether a plan made of a sequence computes in place where it can.
+// Whether a plan made from a sequence computes in place whenever possible.
 enum class InPlace : std::uint8_t { never, where_possible };
 
-// The plan that computes the ops in this order and frees every tensor as early as it may: each use
-// is served by the latest computation of its tensor, which is freed after the last use it serves.
-// Linear in the links of the sequence. `sequence` must be one that can be run: every op's inputs
-// computed before it. An op overwrites the inputs that it may and that are not needed after it; for
-// an output that could take the place of several, the first pair of the graph counts, since the
-// others are freed right after the op all the same.
+// The plan that computes the ops in this order and frees every tensor as early as possible: the
+// latest computation of a tensor serves each use, and the tensor is freed after the last use that
+// it serves. Linear in the links of the sequence. In `sequence` every op's inputs must be computed
+// before it. An op overwrites paired inputs that are not needed after it. If an output could
+// overwrite several, the first pair of the graph counts; the other inputs are freed right after the
+// op anyway.
 Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence,
                         InPlace in_place = InPlace::where_possible);
 
 // Whether a step moves a tensor to the host or back.
 bool transfers(const Plan& plan);
 
-// The ops that the plan computes, in its order, whatever else it does.
+// The ops that the plan computes, in order, whatever else it does.
 std::vector<OpId> computations(const Plan& plan);
 
-// The same of a plan that does not transfer: all that there is to it, but for its frees, since
-// plan_from_sequence makes as good a plan of it. A plan that transfers would lose its transfers on
-// the way: InternalError.
+// The same for a plan without transfers, from which plan_from_sequence makes a plan at least as
+// good. A plan with transfers would lose them: throws InternalError.
 std::vector<OpId> sequence_of(const Plan& plan);
 
 }  // namespace lowtide

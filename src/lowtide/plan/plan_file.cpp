@@ -22,7 +22,8 @@ std::string_view to_string(Footprint footprint) {
   return "";
 }
 
-PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked) {
+PlanFile plan_file(const Question& question, const Outcome& outcome, FoundBy asked) {
+  const Problem& problem = question.problem;
   PlanFile file;
   file.graph_hash = graph_hash(problem.graph);
   file.graph_name = problem.graph.name();
@@ -32,7 +33,7 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
   if (!problem.machine) file.techniques->offload = false;
   file.host_budget = problem.host_budget;
   file.claims.status = outcome.status;
-  file.plan.transforms = problem.transforms;
+  file.plan.transforms = question.transforms;
   if (outcome.plan) {
     file.plan = *outcome.plan;
     if (!transfers(file.plan)) file.plan.machine.reset();
@@ -48,7 +49,7 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
   // Of no plan at all, a bound of nothing says nothing.
   if (outcome.status != Status::infeasible && (outcome.plan || outcome.bound.duration > Ticks(0)))
     file.claims.bound = outcome.bound.duration;
-  if (!problem.live_limits.empty()) {
+  if (!question.live_limits.empty()) {
     const Ticks once =
         file.plan.transforms.empty()
             ? problem.graph.total_time()

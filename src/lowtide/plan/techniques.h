@@ -1,4 +1,4 @@
-// What a plan may use to fit into its budget.
+// The techniques that a plan may use to keep its budget.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,14 @@
 
 namespace lowtide {
 
-// A reordering is no technique: the problem's order says whether there may be one. What changes the
-// graph may change bits too, so it is used only where it is asked for by name.
+// Reordering is no technique: the problem's order allows it or not. Techniques that change the
+// graph may change bits, so they are used only if they are named.
 struct Techniques {
-  bool recompute = true;  // without it every op runs once
-  bool in_place = true;   // ops write in place of inputs that the graph pairs with outputs
-  bool offload = true;    // over the problem's machine; without one there is nothing to use
+  bool recompute = true;  // otherwise every op runs once
+  bool in_place = true;   // ops run in place, by the graph's in-place pairs
+  bool offload = true;    // over the problem's machine, if it has one
   bool split = false;     // regions run in parts
-  bool hoist = false;     // the backward runs in one with the forward
+  bool hoist = false;     // the backward runs within the forward
   bool substitute = false;
 
   static constexpr Techniques all() { return {true, true, true, true, true, true}; }
@@ -23,15 +23,14 @@ struct Techniques {
   bool operator==(const Techniques&) const = default;
 };
 
-// A list with commas, which is the whole set: recompute, in_place, offload, split, hoist,
-// substitute; "default", for the first three where there is a machine and the first two where there
-// is none; "all". InputError (place: techniques "LIST") for other words, none at all, and for
-// "offload" where there is no machine.
+// Parses a comma-separated list: recompute, in_place, offload, split, hoist, substitute; "default"
+// (the first three with a machine, the first two without); "all". Throws InputError (place:
+// techniques "LIST") for other words, for an empty list, and for "offload" without a machine.
 Techniques parse_techniques(std::string_view list, bool has_machine);
 
-// The names of those in the set, in the order above.
+// The names of the techniques in the set, in the order above.
 std::vector<std::string_view> names_of(const Techniques& techniques);
-// Turns the technique of that name on; false for a name that is not known.
+// Enables the technique of that name; returns false for an unknown name.
 bool add_technique(Techniques& techniques, std::string_view name);
 bool has_technique(const Techniques& techniques, std::string_view name);
 

@@ -50,18 +50,6 @@ Machine derated(const Machine& full, std::string_view text) {
 
 }  // namespace
 
-Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms) {
-  return {.graph = graph,
-          .budget = budget,
-          .order = terms.order,
-          .machine = terms.machine,
-          .techniques = terms.techniques,
-          .host_budget = terms.host_budget,
-          .transforms = terms.transforms,
-          .priced_on = terms.priced_on,
-          .part_costs = terms.part_costs};
-}
-
 std::vector<std::string_view> names_of(const Terms& terms) {
   Techniques usable = terms.techniques;
   if (!terms.machine) usable.offload = false;
@@ -74,8 +62,7 @@ Terms terms_of(const AskedTerms& asked, const Graph& graph) {
   const std::optional<Machine> full = machine_of(asked, graph.tick());
   terms.techniques = parse_techniques(asked.techniques, full.has_value());
   terms.transforms = asked.transforms;
-  terms.priced_on = asked.device;
-  terms.part_costs = asked.part_costs;
+  terms.prices = {asked.device, asked.costs};
   for (const Transform& transform : asked.transforms)
     add_technique(terms.techniques, kind_of(transform));
   const auto demand_link = [&](const std::optional<std::string>& given, const std::string& name,

@@ -1,4 +1,4 @@
-// What plans of a graph may use, whatever their budget; and how people say it.
+// The terms of planning that do not depend on the budget, and how users write them.
 #pragma once
 
 #include <memory>
@@ -8,42 +8,41 @@
 #include <vector>
 
 #include "lowtide/device/device.h"
+#include "lowtide/device/part_price.h"
 #include "lowtide/plan/problem.h"
+#include "lowtide/transforms/transform.h"
 
 namespace lowtide {
 
 struct Terms {
   Order order = Order::free;
-  std::optional<Machine> machine = std::nullopt;  // planned with; absent: no transfers
+  std::optional<Machine> machine = std::nullopt;  // absent: no transfers
   Techniques techniques = {};
   std::optional<Bytes> host_budget = std::nullopt;
-  // What the machine was derated from, if it was: plans say what they take over it, too.
+  // The machine before derating, if it was derated: plans also have their duration over it.
   std::optional<Machine> full_link = std::nullopt;
-  std::vector<Transform> transforms = {};          // done before anything is planned
-  std::optional<Device> priced_on = std::nullopt;  // see Problem, as is the next
-  std::shared_ptr<const CostTable> part_costs = nullptr;
+  std::vector<Transform> transforms = {};  // done before anything is planned
+  Prices prices = {};                      // where transforms are looked for
 };
-
-Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms);
 
 // The names of the techniques for which there is something to use.
 std::vector<std::string_view> names_of(const Terms& terms);
 
-// As the command and Python take it. Absent: not said.
+// The terms as the command line and Python receive them. Absent: not given.
 struct AskedTerms {
   Order order = Order::free;
-  std::optional<Device> device = std::nullopt;     // whose link to the host
+  std::optional<Device> device = std::nullopt;     // for its link to the host, and for prices
   std::optional<std::string> link = std::nullopt;  // counts before the device's; see parse_link
   std::string techniques = "default";
   std::optional<std::string> derate =
       std::nullopt;  // a share of the link's bytes a second; 10% if absent
   std::optional<std::string> host_budget = std::nullopt;  // in bytes
-  std::vector<Transform> transforms = {};  // to name one is leave to use its technique
-  std::shared_ptr<const CostTable> part_costs = nullptr;  // counts before the device
+  std::vector<Transform> transforms = {};            // to name one is leave to use its technique
+  std::shared_ptr<const CostTable> costs = nullptr;  // counts before the device's prices
 };
 
-// InputError (place: the member, and its text if it has one) for what cannot be read, a device
-// without a link, a graph whose tick is no time, and for what asks something of a link where there
+// Throws InputError (place: the member, and its text if it has one) for text that cannot be parsed,
+// a device without a link, a graph whose tick is no time, and for terms that need a link if there
 // is none.
 Terms terms_of(const AskedTerms& asked, const Graph& graph);
 

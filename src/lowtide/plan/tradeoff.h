@@ -1,4 +1,4 @@
-// Time against memory: what a whole range of budgets costs, and which budget some overhead needs.
+// The trade-off of time and memory: the cost of a range of budgets, and the budget for an overhead.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ struct TradeoffPoint {
   Outcome outcome;
 };
 
-// By ascending budgets durations never rise, and neither do bounds: a plan for one budget is one
-// for every larger, and what is proven of one holds for every smaller.
+// By ascending budgets, durations and bounds never rise: a plan for one budget is one for every
+// larger budget, and a bound for one holds for every smaller one.
 struct Tradeoff {
   Terms terms = {};
-  Bytes own_peak;                     // of the graph in its own order
+  Bytes own_peak;                     // baseline peak
   std::vector<TradeoffPoint> points;  // ascending
   // The smallest budget for which a plan was found, which is that plan's peak.
   std::optional<TradeoffPoint> smallest = std::nullopt;
@@ -35,21 +35,21 @@ struct Fit {
   Bytes own_peak;
   Ticks time_limit;
   std::optional<TradeoffPoint> point = std::nullopt;  // its budget is its plan's peak
-  // Proven: within fewer bytes no plan is within the time limit. If `point` needs just these, no
-  // smaller budget will do.
+  // Proven: no plan within fewer bytes keeps the time limit. If `point` needs exactly this many,
+  // its budget is the smallest.
   Bytes floor = {};
-  StopReason stopped_by = StopReason::finished;  // only if it is proven
+  StopReason stopped_by = StopReason::finished;  // finished only if it is proven
 
   bool proven() const { return point && point->budget == floor; }
 };
 
-// Whether a budget lies among those of the points.
+// Whether a budget lies within the range of the points.
 bool in_range(const Tradeoff& tradeoff, Bytes budget);
-// The smallest peak of a plan that takes no longer than `base`, computing each op once.
+// The smallest peak of a plan without overhead; `base`: the base duration.
 std::optional<Bytes> least_without_overhead(const Tradeoff& tradeoff, Ticks base);
 
-// Takes in a plan that was found since, where it is better; says whether it was. It must be a plan
-// of the graph in that order, and cost that.
+// Adds a plan that was found later, if it improves a point; returns whether it does. It must be a
+// plan of the graph in that order, with that cost.
 bool improve(Tradeoff& tradeoff, const Plan& plan, const Cost& cost, std::string_view found_by);
 bool improve(Fit& fit, const Plan& plan, const Cost& cost, std::string_view found_by);
 

@@ -48,10 +48,9 @@ Plan on_original(const TransformedGraph& transformed, std::span<const Transform>
   return result;
 }
 
-Problem on_transformed(const TransformedGraph& transformed, const Problem& problem) {
-  Problem asked = with_graph(problem, transformed.graph);
-  asked.transforms.clear();
-  for (LiveLimit& limit : asked.live_limits) {
+std::vector<LiveLimit> on_transformed(const TransformedGraph& transformed,
+                                      std::vector<LiveLimit> limits) {
+  for (LiveLimit& limit : limits) {
     const OpId op = limit.op;
     limit.op =
         op.valid() && op.index() < transformed.ops.size() ? transformed.ops[op.index()] : OpId();
@@ -59,20 +58,21 @@ Problem on_transformed(const TransformedGraph& transformed, const Problem& probl
       throw InputError("live_limits", "op " + std::to_string(op.index()) +
                                           " has a limit, and the transforms leave no such op");
   }
-  return asked;
+  return limits;
 }
 
-std::shared_ptr<const Applied> apply_cached(const Problem& problem,
+std::shared_ptr<const Applied> apply_cached(const Question& question,
                                             std::span<const Transform> transforms) {
-  if (problem.transform_cache && &problem.transform_cache->graph() == &problem.graph)
-    return problem.transform_cache->apply(transforms);
+  const Graph& graph = question.problem.graph;
+  if (question.transform_cache && &question.transform_cache->graph() == &graph)
+    return question.transform_cache->apply(transforms);
   return std::make_shared<const Applied>(
-      Applied{{transforms.begin(), transforms.end()}, apply_transforms(problem.graph, transforms)});
+      Applied{{transforms.begin(), transforms.end()}, apply_transforms(graph, transforms)});
 }
 
-std::shared_ptr<const Applied> cache_applied(const Problem& problem, Applied applied) {
-  if (problem.transform_cache && &problem.transform_cache->graph() == &problem.graph)
-    return problem.transform_cache->add(std::move(applied));
+std::shared_ptr<const Applied> cache_applied(const Question& question, Applied applied) {
+  if (question.transform_cache && &question.transform_cache->graph() == &question.problem.graph)
+    return question.transform_cache->add(std::move(applied));
   return std::make_shared<const Applied>(std::move(applied));
 }
 

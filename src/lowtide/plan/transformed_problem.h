@@ -1,37 +1,39 @@
-// Problems and plans on the transformed graph, and the same on the original graph, as files have
+// Plans and limits on the transformed graph, and the same on the original graph, as files have
 // them.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "lowtide/plan/plan.h"
-#include "lowtide/plan/problem.h"
+#include "lowtide/plan/question.h"
 #include "lowtide/transforms/apply.h"
 
 namespace lowtide {
 
-// A plan with transforms as a plan of the transformed graph: without transforms, its steps in that
-// graph's own indices. An index of an op or tensor that the graph does not have becomes an index
-// beyond all of its own, so that whoever runs the steps reports that there is no such op or tensor.
+// The plan on the transformed graph: without transforms, and with that graph's own indices. The
+// index of an op or tensor that the graph does not have becomes an index beyond its last one, so
+// that simulating the steps reports that there is no such op or tensor.
 Plan on_transformed(const TransformedGraph& transformed, const Plan& plan);
 
 // The inverse: a plan of the transformed graph as a plan of the original, with the transforms.
 Plan on_original(const TransformedGraph& transformed, std::span<const Transform> transforms,
                  const Plan& plan);
 
-// The same problem, without transforms, on the transformed graph. It must not outlive
-// `transformed`. InputError for a limit of an op that the transforms have removed.
-Problem on_transformed(const TransformedGraph& transformed, const Problem& problem);
+// The same limits on the transformed graph. InputError for one of an op that the transforms have
+// removed.
+std::vector<LiveLimit> on_transformed(const TransformedGraph& transformed,
+                                      std::vector<LiveLimit> limits);
 
-// Applies transforms to the problem's graph, through its `transform_cache` if that is of this
+// Applies transforms to the question's graph, through its `transform_cache` if that is of this
 // graph.
-std::shared_ptr<const Applied> apply_cached(const Problem& problem,
+std::shared_ptr<const Applied> apply_cached(const Question& question,
                                             std::span<const Transform> transforms);
-// Adds a list that the caller has applied to the problem's `transform_cache`, if that is of this
+// Adds a list that the caller has applied to the question's `transform_cache`, if that is of this
 // graph.
-std::shared_ptr<const Applied> cache_applied(const Problem& problem, Applied applied);
+std::shared_ptr<const Applied> cache_applied(const Question& question, Applied applied);
 
 // The graph that the steps of a plan run on, and the plan on it: the transformed graph, or the
 // original one if the plan has no transforms. The graph and the plan must outlive it. Throws as

@@ -1,4 +1,4 @@
-// A trade-off curve as one page that needs nothing else: no network, no other files.
+// A trade-off curve as a self-contained page: no network, no other files.
 #pragma once
 
 #include <string>

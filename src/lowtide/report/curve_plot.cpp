@@ -117,8 +117,8 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
   grid_.assign(rows_, Line(columns_));
 }
 
-// Where few points are far above all others, as budgets near the smallest are, they are left out so
-// that the others can be seen.
+// If few points are far above all others, as near the smallest budgets, they are omitted so that
+// the others can be seen.
 double Plotter::highest() const {
   std::vector<double> overheads;
   for (const Mark& mark : marks_)

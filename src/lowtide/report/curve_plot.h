@@ -9,8 +9,8 @@
 
 namespace lowtide::report {
 
-// Lines that end in a newline: plans as a staircase with a mark at each point, what is proven to be
-// impossible as an area. A curve without any plan is drawn as nothing.
+// Lines that end in a newline: plans as a staircase with a mark at each point, the region that is
+// proven infeasible as an area. Empty for a curve without any plan.
 std::string plot_curve(const Graph& graph, const Tradeoff& curve, const TerminalStyle& style);
 
 }  // namespace lowtide::report

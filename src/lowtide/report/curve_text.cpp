@@ -72,7 +72,7 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
       out +=
           wrap(fmt::format("{:<10} {}: {}", "note", bytes_text(point.budget), point.outcome.note),
                style.width, style.unicode);
-  // What went wrong on the way is the same for all that have a plan.
+  // All points with a plan have the same note.
   const auto noted = std::ranges::find_if(curve.points, [](const TradeoffPoint& point) {
     return point.outcome.plan && !point.outcome.note.empty();
   });

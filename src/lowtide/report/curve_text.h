@@ -1,4 +1,4 @@
-// A trade-off curve and a fit as people read them in a terminal.
+// A trade-off curve and a fit as text for a terminal.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace lowtide::report {
 
-// The plot, a table from the largest budget to the smallest, and what is known of smaller ones.
+// The plot, a table from the largest budget to the smallest, and the facts about smaller budgets.
 std::string curve_text(const Graph& graph, const Tradeoff& curve, const TerminalStyle& style);
 
 // A line for each figure.

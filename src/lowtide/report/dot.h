@@ -1,4 +1,4 @@
-// A graph as a picture: text for Graphviz.
+// A graph as input text for Graphviz.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace lowtide::report {
 
-// "name (461 ops, 943 tensors)", shortened to so many columns.
+// "name (461 ops, 943 tensors)", shortened to `columns` columns.
 std::string graph_text(const Graph& graph, std::size_t columns, bool unicode = true);
 
 }  // namespace lowtide::report

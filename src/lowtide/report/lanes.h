@@ -1,5 +1,5 @@
-// What goes on beside one another while a plan runs that copies to the host: computing, copies out,
-// copies in; where computing waits; which tensors left, and how much of their copying is hidden.
+// The lanes of a plan that copies to the host: computing, copies out, copies in. Shows where
+// computing waits, which tensors are copied, and how much of the copying is hidden.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace lowtide::report {
 struct Copy {
   std::size_t step;
   TensorId tensor;
-  bool out;          // to the host; otherwise back
+  bool out;          // to the host; otherwise back to the device
   Ticks begin, end;  // on its lane
   Ticks hidden;      // while the device computes
 };
 
-// A time in which the compute lane waits for copies: before a computation, at a free or, with the
-// number of steps, at the end.
+// A time in which the compute lane waits for copies: before a computation, at a free or, if the
+// step is the number of steps, at the end.
 struct Stall {
   std::size_t step;
   Ticks begin, end;
@@ -32,15 +32,15 @@ struct Moved {
   TensorId tensor;
   std::string name = {}, origin = {};  // of the op that makes it; as LiveTensor has them
   std::size_t out = 0, in = 0;         // copies each way
-  Bytes bytes = {};                    // that these move
-  Ticks time = {}, hidden = {};        // of the copies, and of it while the device computes
+  Bytes bytes = {};                    // bytes of these copies
+  Ticks time = {}, hidden = {};        // of the copies, and the share of it during computation
 };
 
 struct Lanes {
   std::vector<Copy> copies;   // in the order of the steps
   std::vector<Stall> stalls;  // ascending
   std::vector<Moved> moved;   // the most bytes first
-  Bytes out, in;              // that all copies move each way
+  Bytes out, in;              // bytes of all copies each way
   Ticks copying, hidden;      // of all copies, as of Moved
   Ticks stalled;
 };
@@ -49,23 +49,23 @@ struct Lanes {
 Lanes lanes_of(const Graph& graph, const Plan& plan, const Timeline& timeline);
 
 Moved moved_by(const Graph& graph, const Copy& copy);
-// Adds other copies.
+// Adds the copies of another tensor.
 void add_up(Moved& sum, const Moved& other);
 
-// The part of the copying that is hidden, 0 to 1; 1 if there is none.
+// The hidden share of the copying, 0 to 1; 1 if there is no copying.
 double hidden_share(Ticks hidden, Ticks copying);
 
 // "1.50 GiB out, 1.50 GiB in, 93.1 % of the time hidden; computing waits for 2.30 ms".
 std::string copied_text(const Lanes& lanes, TickUnit tick);
 
-// What follows cuts a duration into `count` equal stretches.
+// The functions below divide a duration into `count` equal stretches.
 std::size_t stretch_of(Ticks time, Ticks duration, std::size_t count);
-// The most bytes in use in each stretch, up to the end of the run. A step lasts from the end of the
-// one before on the compute lane to its own; a copy counts when its step comes.
+// The peak of each stretch, up to the end of the run. A step lasts from the end of the step before
+// on the compute lane to its own end; a copy counts when its step comes.
 std::vector<Bytes> live_by_time(const Plan& plan, const Timeline& timeline, Ticks duration,
                                 std::size_t count);
-// The part of each stretch, 0 to 1, up to the end of the run: in which no stall is; in which copies
-// run that way.
+// The share of each stretch, 0 to 1, up to the end of the run: without a stall; with a copy in the
+// given direction.
 std::vector<double> computing_by_time(const Lanes& lanes, const Timeline& timeline, Ticks duration,
                                       std::size_t count);
 std::vector<double> copying_by_time(const Lanes& lanes, bool out, Ticks duration,

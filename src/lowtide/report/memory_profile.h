@@ -1,4 +1,4 @@
-// The bytes that are live over the steps of a run.
+// The live bytes over the steps of a run.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What every page that is written has in common. Private to the room.
+// The common frame of all pages. Private to the room.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace lowtide::report {
 
-// What one page differs in from another.
+// The content of one page.
 struct PageParts {
   std::string title, text;          // the text is for readers without scripts
   std::string_view main;            // HTML
   std::string style, data, script;  // the data are JSON
 };
 
-// page.html with the parts, the common style and the common script put into it.
+// Fills page.html with the content, the common style and the common script.
 std::string make_page(const PageParts& parts);
 
 }  // namespace lowtide::report

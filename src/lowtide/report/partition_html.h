@@ -1,4 +1,4 @@
-// A partition as one page that needs nothing else: no network, no other files.
+// A partition as a self-contained page: no network, no other files.
 #pragma once
 
 #include <string>

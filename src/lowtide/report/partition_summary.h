@@ -1,4 +1,4 @@
-// What people ask of a partition first: how deep, how many blocks, how many of them differ.
+// Key figures of a partition: its depth, its number of blocks, and how many of them differ.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@ struct PartitionLevel {
 
 struct PartitionSummary {
   std::vector<PartitionLevel> levels;  // the root alone is the first
-  std::size_t unique = 0;              // blocks that are not alike, the root included
+  std::size_t unique = 0;              // different blocks, the root included
   std::size_t largest = 0, top = 0;  // children of the largest block but the root, and of the root
   Bytes interface, widest;           // of all blocks together, and of the one with the most
-  // Of each block: its level from 0, its children, and the first block that is alike.
+  // By block: its level from 0, its children, and the first block that equals it.
   IdVector<BlockId, std::size_t> level, children;
   IdVector<BlockId, BlockId> alike;
 };
 
-// Children are layers, blocks and ops that belong to neither: a backward op counts with its forward
-// op where both are in the block, a block once for both halves.
+// Children are layers, blocks, and ops in neither. A backward op counts with its forward op if both
+// are in the block. A block counts once for both halves.
 PartitionSummary summarise(const Graph& graph, const Partition& partition);
 
 }  // namespace lowtide::report

@@ -1,4 +1,4 @@
-// A partition as text: its levels, and which blocks there are most of.
+// A partition as text: its levels, and its most frequent blocks.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace lowtide::report {
 
-// Its own name, or that of where it begins: the origin or name of its first op.
+// The block's name or, if it has none, the origin or name of its first op.
 std::string block_name(const Graph& graph, const Partition& partition, BlockId id);
 
-// At most `most` levels and `most` kinds of equal blocks, those with the most ops first. `how`: by
-// which partitioner, and how long it took.
+// At most `most` levels and `most` kinds of equal blocks, those with most ops first. `how`: the
+// partitioner, and the time that it took.
 std::string partition_text(const Graph& graph, const Partition& partition,
                            const PartitionSummary& summary, std::string_view how, std::size_t most,
                            const TerminalStyle& style);

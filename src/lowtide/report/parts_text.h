@@ -1,4 +1,4 @@
-// What each solver of a portfolio took and what came of it, as a table for a terminal.
+// The cost and the result of each subsolver of a portfolio, as a table for a terminal.
 #pragma once
 
 #include <span>
@@ -9,8 +9,9 @@
 
 namespace lowtide::report {
 
-// Those that did any work or found anything; empty if there is none. Shares are of `base`, the
-// duration of computing each op once. Without seconds, of runs without a clock, the work is shown.
+// Subsolvers that did any work or found anything; empty if there is none. Shares are of `base`, the
+// duration of computing each op once. A run without a time limit has no seconds: then the table
+// shows work.
 std::string parts_text(std::span<const PortfolioPart> parts, Ticks base,
                        const TerminalStyle& style);
 

@@ -13,7 +13,7 @@
 
 namespace lowtide::report {
 
-// What the terminal can show. Nothing that is drawn for it is wider than `width`.
+// The abilities of the terminal. No line of a drawing is wider than `width`.
 struct TerminalStyle {
   std::size_t width = 80;   // columns; less than 40 counts as 40
   std::size_t height = 14;  // rows of the plot itself; less than 4 counts as 4
@@ -21,19 +21,19 @@ struct TerminalStyle {
   bool unicode = true;      // UTF-8; otherwise nothing but ASCII
 };
 
-// Whether the environment (LC_ALL, LC_CTYPE, LANG) asks for UTF-8.
+// Whether the environment (LC_ALL, LC_CTYPE, LANG) selects UTF-8.
 bool utf8_locale();
 
-// What one lane does over time, a stretch of it each.
+// The activity of one lane over time, by stretch.
 struct PlotLane {
   std::string_view name;
-  std::vector<double> busy;  // the part of each stretch, 0 to 1
-  bool waits = false;        // what is not busy is drawn as waiting
+  std::vector<double> busy;  // share of each stretch, 0 to 1
+  bool waits = false;        // idle time is drawn as waiting
 };
 
-// For a plot over time: entries of `live` are stretches of time, all as long.
+// For a plot over time: the entries of `live` are stretches of equal length.
 struct TimeAxis {
-  Ticks duration;  // of all stretches of the longer run
+  Ticks duration;  // total of all stretches, of the longer run
   TickUnit tick = TickUnit::none;
   std::vector<PlotLane> lanes;  // of `run`, drawn below the axis
 };
@@ -47,11 +47,12 @@ struct MemoryPlot {
   std::optional<TimeAxis> time = std::nullopt;  // absent: over steps
 };
 
-// Lines that end in a newline. The vertical scale starts at 0; each column shows the most that any
-// of its steps uses, so that no peak is lost.
+// Lines that end in a newline. The vertical scale starts at 0. Each column shows the maximum of its
+// steps, so that no peak is lost.
 std::string plot_memory(const MemoryPlot& plot, const TerminalStyle& style);
 
-// At most `count` indices into `values`, ascending: of equal stretches, the first largest of each.
+// At most `count` indices into `values`, ascending: the first maximum of each of `count` equal
+// stretches.
 std::vector<std::size_t> sample_peaks(std::span<const Bytes> values, std::size_t count);
 
 }  // namespace lowtide::report

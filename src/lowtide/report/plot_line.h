@@ -1,4 +1,4 @@
-// One line of a drawing made of characters. Private to the room.
+// One line of a drawing of characters. Private to the room.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@ namespace lowtide::report {
 
 enum class Ink : std::uint8_t { plain, strong, faint, run, before, budget, again, wait };
 
-// `text` in that ink: between ANSI escape sequences if `colour`, else as it is.
+// `text` in the given ink: between ANSI escape sequences if `colour`, else unchanged.
 std::string inked(std::string_view text, Ink ink, bool colour);
 
-// So many cells of one column each; what is written beyond the end is dropped.
+// A line of cells of one column each; text beyond the end is dropped.
 class Line {
  public:
   explicit Line(std::size_t columns) : cells_(columns) {}
@@ -24,7 +24,7 @@ class Line {
   void write(std::size_t column, std::string_view text, Ink ink);
   void write(std::size_t column, const Line& line);
 
-  // Without spaces at the end, and with a newline.
+  // The line without trailing spaces, with a newline.
   std::string text(bool colour) const;
 
  private:

@@ -1,4 +1,4 @@
-// How far an axis reaches, for people: by module, and what stops it.
+// How far an axis reaches, by module, and why it stops: text for people.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace lowtide::report {
 
-// Ops of modules that differ in numbers alone ("layers.*.norm"), or of the whole graph.
+// Ops of modules whose names differ only in numbers ("layers.*.norm"), or of the whole graph.
 struct ReachedModule {
   std::string origin;
   std::size_t ops = 0, carried = 0, stopped = 0;
-  Bytes bytes = {}, carried_bytes = {};  // of what they make
+  Bytes bytes = {}, carried_bytes = {};  // of their outputs
 };
 
-// Ops of alike modules that stop for the same reason.
+// Ops of equal modules at which the axis stops for the same reason.
 struct StopsAlike {
   std::string origin, kind, reason;
   std::vector<OpId> ops;
@@ -32,8 +32,8 @@ struct ReachSummary {
 
 ReachSummary summarize(const Graph& graph, const dimensions::Reach& reach);
 
-// Lines of the whole graph, a table of modules and one of what stops. `axes`: how the user calls
-// them.
+// Lines about the whole graph, a table of modules, and a table of reasons. `axes`: the axes as the
+// user wrote them.
 std::string reach_text(const Graph& graph, const std::vector<std::string>& axes,
                        const ReachSummary& summary, const TerminalStyle& style);
 

@@ -1,4 +1,4 @@
-// A table of regions that could be split.
+// A table of regions that can be split.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace lowtide::report {
 
 struct RegionRow {
   std::size_t number = 0;
-  std::string what, along;  // why it is one; the axis
+  std::string what, along;  // the reason for the region; the axis
   std::size_t ops = 0;
   std::int64_t parts = 0;
   Bytes peak;

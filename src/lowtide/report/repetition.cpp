@@ -29,7 +29,7 @@ Parts parts_of(std::string_view origin) {
   return parts;
 }
 
-// What the origins of the ops begin with; ops without one do not count.
+// The common prefix of the ops' origins; ops without an origin do not count.
 Parts shared_origin(const Graph& graph, std::span<const OpId> ops) {
   Parts shared;
   bool first = true;

@@ -1,4 +1,4 @@
-// Blocks that repeat, said for people. Part of report.h.
+// Descriptions of repeated blocks. Used by report.h.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct Repetition {
   std::size_t times = 0, ops = 0;  // blocks; ops in each
   double share_of_ops = 0;         // of all blocks, 0 to 1
   double share_of_time = 0;        // of computing each op once, 0 to 1
-  std::string phase;               // empty if the ops of a block differ in theirs
+  std::string phase;               // empty if the phases of a block's ops differ
   std::string where;               // "layers.*": the origin that the ops share; or
                                    // "from op 3 "mm_3"", the first op of the first block
 };

@@ -1,6 +1,6 @@
-// What people are told about a graph and its plan: two runs side by side, what is live at their
-// peaks, and what the overhead is spent on. Plain data, computed once by room sim; report_text.h
-// and report_html.h draw it.
+// The content of a report on a graph and its plan: two runs side by side, the tensors live at their
+// peaks, and the causes of the overhead. Plain data, computed once with room sim; report_text.h and
+// report_html.h draw it.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@
 
 namespace lowtide::report {
 
-// A tensor in use during the step with the most bytes in use. What has no name is called "tensor 3"
-// or "op 3", here and below.
+// A tensor in use at the peak. Here and below, a tensor or op without a name is called "tensor 3"
+// or "op 3".
 struct LiveTensor {
   TensorId id;
   std::string name;
   Bytes bytes;
   double share = 0;  // of the peak, 0 to 1
   Role role = Role::activation;
-  std::string origin;    // of the op that makes it; empty for an input or where unknown
-  std::string producer;  // that op's name; empty for an input
+  std::string origin;    // of the producing op; empty for an input or if unknown
+  std::string producer;  // the producing op's name; empty for an input
 };
 
 struct RoleBytes {
@@ -38,33 +38,33 @@ struct RoleBytes {
   std::size_t tensors = 0;
 };
 
-// Steps in a row that are of one part of a split: from its first computation to its last.
+// Consecutive steps of one part of a split: from its first computation to its last.
 struct Stretch {
   std::size_t transform = 0;
   std::int32_t part = 0;  // PartOf::kBefore: before the parts
-  std::size_t depth = 0;  // in how many other splits it lies
+  std::size_t depth = 0;  // number of other splits that contain it
   std::size_t first = 0, last = 0;
 };
 
-// What a plan's transform comes to.
+// The effect of one transform of a plan.
 struct Applied {
   std::string what;
-  std::size_t ops = 0;              // that it has made
-  std::size_t first = 0, last = 0;  // steps between which they run; of none: both 0
+  std::size_t ops = 0;              // made by the transform
+  std::size_t first = 0, last = 0;  // first and last step of these; both 0 if there are none
   Bytes peak;                       // in between
 };
 
-// One way to run the graph.
+// A run of the graph.
 struct Run {
   std::shared_ptr<const TransformedGraph> transformed =
       nullptr;  // by the plan's transforms, if it has any
-  Plan plan;    // on the graph that they make
+  Plan plan;    // on the transformed graph
   Timeline timeline;
   std::size_t peak_step = 0;  // as Timeline::peak_step
   std::string peak_what;      // "compute of op 3 "mm_3"", or "the start"
   std::size_t computations = 0, in_place = 0, transfers = 0;
   std::vector<std::size_t> recomputed_steps;  // computations of an op after its first, ascending
-  Ticks recomputed_time;                      // that they take
+  Ticks recomputed_time;                      // of these
   double overhead_percent = 0;                // over computing each op once
   Lanes lanes;                                // of a plan that copies to the host
   std::vector<LiveTensor> largest;            // at the peak, the largest first, at most kLargest
@@ -75,16 +75,16 @@ struct Run {
 
   static constexpr std::size_t kLargest = 12;
 
-  // That the steps are of; `original` is the one that is reported on.
+  // The graph of the steps; `original` is the graph of the report.
   const Graph& graph(const Graph& original) const {
     return transformed ? transformed->graph : original;
   }
 };
 
-// The recomputations that share an origin: the op's origin or, where it has none, its kind or name.
+// Recomputations with the same origin. If an op has no origin, its kind or name replaces it.
 struct Recomputed {
   std::string what;
-  std::size_t ops = 0;    // different ones
+  std::size_t ops = 0;    // distinct ops
   std::size_t times = 0;  // recomputations of them
   Ticks time;
   double share = 0;  // of all recomputed time, 0 to 1
@@ -97,28 +97,28 @@ struct Report {
   Bytes resident, input_bytes;
   Ticks base_duration;  // of computing each op once, without transforms
   std::optional<Bytes> budget;
-  std::optional<Ticks> bound;  // proven of every plan's duration; not set here, shown where it is
-  std::vector<PortfolioPart> parts = {};  // of the plan's search; not set here, shown where it is
-  Run before;                       // the graph's own order, everything freed as early as it may be
-  std::optional<Run> after;         // the plan
-  std::vector<Applied> transforms;  // of the plan
-  std::vector<Recomputed> recomputed;  // of the plan, the most time first
-  // The same with each number between separators as '*', so that layers which are alike stand
-  // together: "layers.*.conv". Empty if that brings nothing together.
+  std::optional<Ticks> bound;             // lower bound of every plan's duration; set by the caller
+  std::vector<PortfolioPart> parts = {};  // of the plan's search; set by the caller
+  Run before;                             // the given order, each tensor freed as early as possible
+  std::optional<Run> after;               // the plan
+  std::vector<Applied> transforms;        // of the plan
+  std::vector<Recomputed> recomputed;     // of the plan, most time first
+  // The same with each number in an origin replaced by '*', so that equal layers are one entry:
+  // "layers.*.conv". Empty if that merges no entries.
   std::vector<Recomputed> recomputed_alike;
-  std::string recomputed_by;       // what groups them: "origin", "kind" or "op"
-  std::vector<Repetition> blocks;  // of the graph, that repeat; the largest first
+  std::string recomputed_by;       // the key of the groups: "origin", "kind" or "op"
+  std::vector<Repetition> blocks;  // repeated blocks of the graph, the largest first
   std::string notice;  // a sentence if the plan has no steps or breaks a rule; else empty
 
-  // The run that the report is about: the plan's if it has steps, else the graph's own.
+  // The run that the report describes: the plan's if it has steps, else the given order's.
   const Run& shown() const { return after && !after->timeline.live.empty() ? *after : before; }
 };
 
-// As the graph says, but `input` for a tensor that no op makes and of which nothing else is said.
+// The role in the graph, but `input` for a tensor without a producer whose role is not stated.
 Role role_of(const Graph& graph, TensorId id);
 
-// A plan that breaks a rule is reported up to that step; its timeline says why. Throws as
-// apply_transforms does for a plan whose transforms are not legal.
+// A plan that breaks a rule is reported up to that step; its timeline has the reason. Throws as
+// apply_transforms does if the plan's transforms are not legal.
 Report make_report(const Graph& graph, const Plan* plan = nullptr,
                    std::optional<Bytes> budget = std::nullopt);
 

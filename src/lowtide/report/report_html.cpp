@@ -375,7 +375,7 @@ void PageData::write_points(const Run& run) {
   };
   if (!full_) column("at", [](std::size_t step) { return step; });
   column("what", [&](std::size_t i) { return code_of(run, i); });
-  // Of full pages alone: what each step in place overwrites, by point.
+  // Full pages only: the tensor that each step in place overwrites, by point.
   if (full_) {
     json_.key("over").object([&] {
       for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -1,4 +1,4 @@
-// A report as one page that needs nothing else: no network, no other files.
+// A report as a self-contained page: no network, no other files.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace lowtide::report {
 
-// `graph` is the one that the report was made of. Pages of up to `full_steps` steps in both runs
-// carry every step and tensor, so that the page can say what is live at any of them; beyond it the
-// runs are down-sampled to their peaks, which keeps any page below about 10 MB.
+// `graph` must be the graph of the report. If both runs have at most `full_steps` steps, the page
+// contains every step and tensor and can show what is live at any step. Longer runs are
+// down-sampled to their peaks, which keeps every page below about 10 MB.
 std::string html_report(const Graph& graph, const Report& report, std::size_t full_steps = 120'000);
 
 }  // namespace lowtide::report

@@ -18,13 +18,13 @@ struct TableColumn {
   std::string title;
   Align align = Align::left;
   bool flexible = false;  // its text may be shortened
-  int rank = 0;           // where room is short, the columns of the highest rank above 0 go first
+  int rank = 0;           // the columns of the highest rank above 0 are dropped first
   Ink ink = Ink::plain;
   std::vector<std::string> cells = {};
 };
 
-// A line of titles (if any column has one), then the cells, all indented by two columns. Columns
-// have the same number of cells.
+// A line of titles (if any column has one), then the cells, all indented by two columns. All
+// columns must have the same number of cells.
 std::string draw_table(std::vector<TableColumn> columns, const TerminalStyle& style);
 
 // `share` (0 to 1) of `columns` columns.

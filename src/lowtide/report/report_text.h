@@ -1,4 +1,4 @@
-// A report for a terminal: what `lowtide show` prints.
+// A report for a terminal: the output of `lowtide show`.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace lowtide::report {
 
-// Plot, figures before and after, the largest tensors at the peak, recomputed time by origin,
-// blocks that repeat. No line is wider than the style says; long names are shortened in the middle,
-// and characters that would steer a terminal are replaced.
+// The plot, figures before and after, the largest tensors at the peak, recomputed time by origin,
+// repeated blocks. No line is wider than the style's width. Long names are shortened in the middle;
+// control characters are replaced.
 std::string text_report(const Report& report, const TerminalStyle& style);
 
 }  // namespace lowtide::report

@@ -1,4 +1,4 @@
-// What each transform of a plan does for it, for people.
+// The effect of each transform of a plan, as text for people.
 #pragma once
 
 #include <span>
@@ -10,15 +10,15 @@
 
 namespace lowtide::report {
 
-// Of a graph's own order, with the transforms up to this one and without this one; substitutions
-// that follow one another are one.
+// The effect on the given order: with the transforms up to this one, against those before it.
+// Consecutive substitutions count as one transform.
 struct TransformEffect {
   std::string text;  // describe()
   Bytes peak_before, peak;
-  Ticks added;  // to the time of computing each op once; less than 0 where it saves time
+  Ticks added;  // to the time of computing each op once; negative if it saves time
 };
 
-// In their order. Throws as apply_transforms does.
+// In the order of the transforms. Throws as apply_transforms does.
 std::vector<TransformEffect> effects_of(const Graph& graph, std::span<const Transform> transforms);
 
 // "split of 12 ops into 4 parts: baseline peak 3.2 GiB to 1.1 GiB, time +0.31%"

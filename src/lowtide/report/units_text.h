@@ -1,4 +1,4 @@
-// Numbers as people read them. Exact figures belong into files; these are rounded to three digits.
+// Numbers for people, rounded to three digits. Files have exact figures instead.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ std::string ticks_text(Ticks ticks, TickUnit unit);
 // "1,234,567".
 std::string count_text(std::int64_t count);
 
-// "4.27 %"; two digits after the point, three where the first two would be lost in zeros ("0.004
-// %"). "infinite" for what has no bound.
+// "4.27 %"; two digits after the point, three if the first two would be zero ("0.004 %").
+// "infinite" for an infinite value.
 std::string percent_text(double percent);
 
 }  // namespace lowtide::report

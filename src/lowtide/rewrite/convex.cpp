@@ -10,8 +10,8 @@ Members members_of(const Graph& graph, std::span<const OpId> ops) {
   return members;
 }
 
-// How often a way to the op can have left the set: ways within a set of equal numbers stay in it,
-// since whoever comes back has left once more.
+// For each op the most times that a path to it leaves the set. Paths within a set of equal numbers
+// stay in it, since a path that returns has left once more.
 std::vector<std::vector<OpId>> convex_sets(const Graph& graph, const Members& among,
                                            const Members& before) {
   const auto in_parts = [&](OpId op) { return among[op.index()] != 0 && before[op.index()] == 0; };
@@ -22,7 +22,7 @@ std::vector<std::vector<OpId>> convex_sets(const Graph& graph, const Members& am
     std::size_t& count = left[op.index()];
     for (const OpId earlier : graph.predecessors(op)) {
       if (inside && !in_parts(op) && in_parts(earlier)) continue;
-      // An op outside carries the number of what it would make of those behind it.
+      // An op outside stores the number of the ops that depend on it.
       count = std::max(count, left[earlier.index()] + (in_parts(earlier) && !inside ? 1 : 0));
     }
     if (!inside) continue;

@@ -1,5 +1,5 @@
-// The axes to follow. A batch runs through a network from its inputs; large tensors in the middle
-// (logits over tokens) may have axes that the inputs do not have.
+// Selects the axes to follow. The batch reaches a network from its inputs; large tensors in the
+// middle (logits over tokens) may have axes that the inputs do not have.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -17,7 +17,7 @@ bool is_data(const Graph& graph, TensorId id) {
   return graph.is_input(id) && graph.tensor(id).role == Role::input && !graph.consumers(id).empty();
 }
 
-// Inputs in file order, then the largest of each size that ops make.
+// Inputs in file order, then the largest tensors of each size that ops make.
 std::vector<TensorId> sources(const Graph& graph) {
   std::vector<TensorId> found, made;
   for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) {
@@ -47,6 +47,7 @@ std::vector<Family> families(const Graph& graph, const std::function<bool()>& st
       if (!dimensions::find_axis(graph, family.seed)) continue;
       family.reach = dimensions::follow(graph, std::span(&family.seed, 1));
       std::vector<bool> carries;
+      carries.reserve(family.reach.carries.size());
       for (const auto& carry : family.reach.carries) carries.push_back(carry.has_value());
       const auto count = std::ranges::count(carries, true);
       if (count > 1 && seen.insert(std::move(carries)).second) found.push_back(std::move(family));
@@ -58,15 +59,15 @@ std::vector<Family> families(const Graph& graph, const std::function<bool()>& st
 std::vector<std::int64_t> parts_for(std::int64_t slices) {
   constexpr std::int64_t kMost = 64;
   std::vector<std::int64_t> found;
-  // All of a short axis: a slice more or less in a part may be a round of tiles more or less. Four
-  // to a doubling of a long one.
+  // All numbers of parts for a short axis, since one slice more or less may change the number of
+  // rounds of tiles. Four numbers for each doubling of a long axis.
   const auto step = [&](std::int64_t parts) {
     const auto below = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(parts)));
     return slices <= kMost ? 1 : std::max<std::int64_t>(1, below / 4);
   };
   for (std::int64_t parts = 2; parts <= std::min(kMost, slices / 2); parts += step(parts)) {
     const std::int64_t most = (slices + parts - 1) / parts;
-    // The last part has what the others leave.
+    // The last part has the remaining slices.
     if (slices - (parts - 1) * most >= 2) found.push_back(parts);
   }
   return found;

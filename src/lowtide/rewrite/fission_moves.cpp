@@ -67,7 +67,7 @@ class Moves {
     return false;
   }
 
-  // Enables the node, once `instead` is disabled.
+  // Enables the node after `instead` is disabled.
   void add(FissionRule rule, std::size_t node, std::size_t instead) {
     Fission after = now_;
     if (instead != FissionNode::kNone) after[instead] = 1;

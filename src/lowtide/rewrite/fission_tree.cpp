@@ -28,9 +28,9 @@ namespace lowtide::rewrite {
 
 namespace {
 
-constexpr std::size_t kMostOfLevel = 12;  // of one axis, by score
+constexpr std::size_t kMostOfLevel = 12;  // for each axis, by score
 
-// Live where the order needs most, by tensor.
+// Whether each tensor is live at the peak of the order.
 std::vector<std::uint8_t> hot_spots(const Graph& graph) {
   const Profile profile = profile_of(graph);
   std::vector<std::uint8_t> hot(graph.tensor_count(), 0);
@@ -39,7 +39,8 @@ std::vector<std::uint8_t> hot_spots(const Graph& graph) {
   return hot;
 }
 
-// Numbers that divide the slices; of an axis that none divides, those with a shorter last part.
+// The divisors of the number of slices; without a divisor, numbers of parts with a shorter last
+// part.
 std::vector<std::int64_t> numbers_for(std::int64_t slices) {
   const std::vector<std::int64_t> all = parts_for(slices);
   std::vector<std::int64_t> found;
@@ -71,7 +72,7 @@ class Rulers {
     found.push_back(root_);
     return found;
   }
-  // What it rules, without itself, in the given order.
+  // The ops that it dominates, without itself, in the given order.
   std::vector<OpId> ruled(std::size_t ruler) const {
     std::vector<OpId> ops;
     for (const OpId op : graph_.order())
@@ -80,7 +81,7 @@ class Rulers {
         ops.push_back(op);
     return ops;
   }
-  // Of these those that rule no other of these.
+  // Those of them that dominate no other of them.
   std::vector<std::size_t> deepest(const std::vector<std::size_t>& of) const {
     std::vector<std::size_t> found, starts;
     for (const std::size_t ruler : of) starts.push_back(first_[ruler]);
@@ -99,7 +100,8 @@ class Rulers {
     return parent.valid() ? parent.index() : root_;
   }
 
-  // Places in a walk of the tree: what a node rules lies between its own and its last.
+  // Positions in a traversal of the tree: the dominated ops of a node lie between its own position
+  // and its last.
   void number() {
     first_.assign(root_ + 1, 0);
     last_.assign(root_ + 1, 0);
@@ -132,7 +134,7 @@ class Rulers {
     for (auto op = order.rbegin(); op != order.rend(); ++op) {
       if (!is_among(*op)) continue;
       const std::size_t at = op->index(), up = above(*op);
-      // What it makes is an input of what it rules.
+      // Its outputs are inputs of the ops that it dominates.
       double own = 0, own_hot = 0;
       for (const TensorId id : graph_.outputs(*op))
         (hot_[id.index()] != 0 ? own_hot : own) += bytes(id);
@@ -143,7 +145,8 @@ class Rulers {
     score_[root_] = heat[root_] / 2 - read[root_];
   }
 
-  // To every ruler of a reader once: to each reader, and off where two of them meet.
+  // Counts once for every dominator of a reader: added at each reader, subtracted at common
+  // ancestors.
   void add_once(TensorId id, double bytes, std::vector<double>& read) const {
     std::vector<OpId> readers;
     for (const OpId op : graph_.consumers(id))
@@ -223,14 +226,14 @@ FissionTree hang(const Graph& graph, std::vector<FissionNode> nodes) {
       const auto inside = static_cast<std::size_t>(
           std::ranges::count_if(ops, [&](OpId op) { return members[op.index()] != 0; }));
       const bool holds = inside == ops.size() && ops.size() < tree.nodes[a].region.ops.size();
-      // The smallest that holds it comes last.
+      // The smallest node that contains it comes last.
       if (holds)
         tree.nodes[b].parent = a;
       else if (inside > 0)
         tree.across[a][b] = tree.across[b][a] = 1;
     }
   }
-  // What holds a node holds it through its parent, or lies across that.
+  // A node that contains it also contains its parent, or overlaps the parent.
   for (std::size_t b = 0; b < count; ++b)
     if (const std::size_t parent = tree.nodes[b].parent; parent != FissionNode::kNone)
       tree.nodes[parent].children.push_back(b);

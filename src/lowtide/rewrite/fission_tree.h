@@ -19,31 +19,32 @@ struct FissionNode {
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
   Candidate region;
-  OpId ruler;                         // whose output all of it hangs on; invalid for a whole reach
-  Bytes score;                        // what two parts are hoped to save (equation 4)
-  std::int64_t level = 0;             // of the scores of its axis, from 1; the last holds the best
-  std::vector<std::int64_t> numbers;  // of parts that it may have, ascending
-  std::size_t parent = kNone;         // the smallest node that holds more and all of its ops
+  OpId ruler;                         // the dominator of the region; invalid for a whole reach
+  Bytes score;                        // estimated saving of two parts (equation 4)
+  std::int64_t level = 0;             // of the scores of its axis, from 1; the last has the best
+  std::vector<std::int64_t> numbers;  // possible numbers of parts, ascending
+  std::size_t parent = kNone;         // the smallest node with all of its ops and more
   std::vector<std::size_t> children;
 };
 
-// Parents stand before their children.
+// Parents come before their children.
 struct FissionTree {
   std::vector<FissionNode> nodes;
 
   bool is_above(std::size_t ancestor, std::size_t node) const;
-  // Whether two nodes have ops in common and neither is above the other: never both are split.
+  // Whether two nodes have common ops and neither is an ancestor of the other: they are never both
+  // split.
   bool is_across(std::size_t a, std::size_t b) const { return across[a][b] != 0; }
 
   std::vector<std::vector<std::uint8_t>> across;
 };
 
-// Algorithm 1 with so many levels, at least one. Hot are the tensors at the fullest place of the
-// graph's own order. `stops` says when to look no further.
+// Algorithm 1 with so many levels, at least one. Hot tensors are those live at the peak of the
+// given order. Ends early if `stops` returns true.
 FissionTree fission_tree(const Graph& graph, std::int64_t levels,
                          const std::function<bool()>& stops = {});
 
-// Of each node of a tree the number of its parts: 1 for one that is disabled.
+// For each node of a tree its number of parts: 1 if it is disabled.
 using Fission = std::vector<std::int64_t>;
 
 // The rules of section 5.1. enable: a disabled leaf, or the disabled parent of an enabled node that
@@ -61,9 +62,9 @@ struct FissionMove {
 
 enum class Enable : std::uint8_t { leaves, any };
 
-// All moves from there, by rule and node; what they enable begins with its smallest number. None
-// enables a node across an enabled one, nor one with an enabled ancestor or descendant if `nest` is
-// false.
+// All moves from this state, by rule and node; enabled nodes begin with their smallest number of
+// parts. None enables a node that overlaps an enabled one, nor one with an enabled ancestor or
+// descendant if `nest` is false.
 std::vector<FissionMove> fission_moves(const FissionTree& tree, const Fission& now, Enable enable,
                                        bool nest);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::rewrite {
 
@@ -11,7 +12,8 @@ namespace {
 
 using dimensions::State;
 
-// OverflowError beyond 63 bits, as for all sums and products here: files may say any sizes.
+// Throws OverflowError beyond 63 bits, as for all sums and products here: files may contain any
+// sizes.
 std::int64_t times(std::int64_t value, std::int64_t count) {
   return checked_mul_div(value, count, 1, Rounding::floor);
 }
@@ -28,14 +30,11 @@ AskedRegion asked(const Candidate& candidate, std::int64_t parts) {
 
 std::optional<PricedRegion> PricedRegion::make(const Graph& graph, const Candidate& candidate,
                                                std::int64_t parts, const PartPricer& pricer) {
-  try {
+  return if_legal([&] {
     PricedRegion made(graph, candidate, parts, pricer);
     made.check_sums();
     return made;
-  } catch (const InputError&) {
-  } catch (const OverflowError&) {
-  }
-  return std::nullopt;
+  });
 }
 
 PricedRegion::PricedRegion(const Graph& graph, const Candidate& candidate, std::int64_t parts,
@@ -73,7 +72,7 @@ void PricedRegion::check_sums() const {
 }
 
 std::vector<std::int64_t> PricedRegion::sizes() const {
-  // One that sees all of what it is cut with, and that goes into as many parts.
+  // A tensor with all slices of its axis, which can be split into as many parts.
   const bool even = std::ranges::all_of(region_.ops, [&](OpId op) {
     const dimensions::Carry& carry = region_.carry(op);
     const auto cropped = [&](const dimensions::View& view) {
@@ -93,7 +92,7 @@ PartPricer::Cost PricedRegion::part_cost(OpId id, std::int64_t part) const {
   const bool told = !op.operands.empty() || !op.results.empty();
   try {
     if (told) return pricer_.part(id, {op.kind, seen.operands, seen.results, seen.arguments});
-  } catch (const InputError&) {  // nobody can count what this kind does
+  } catch (const InputError&) {  // the operations of this kind cannot be counted
   }
   const std::int64_t of = region_.carry(id).extent;
   const std::int64_t count = region_.slices(region_.carry(id), part).count;
@@ -103,7 +102,8 @@ PartPricer::Cost PricedRegion::part_cost(OpId id, std::int64_t part) const {
   return {Ticks(share(op.time.count())), Bytes(share(op.workspace.count()))};
 }
 
-// What is drawn whole takes what it always takes; what is counted beforehand reads what it counts.
+// Work before the parts: a random draw takes its whole time; a count reads the tensors that it
+// counts.
 PartPricer::Cost PricedRegion::before_cost(OpId op) const {
   if (!runs_in_parts(graph_, region_, op)) return {graph_.time(op), graph_.workspace(op)};
   Bytes moved(0);
@@ -115,10 +115,9 @@ PartPricer::Cost PricedRegion::before_cost(OpId op) const {
 }
 
 PartPricer::Cost PricedRegion::join_cost(TensorId tensor) const {
-  // A sum of two number types is made in pieces, of which a kernel takes copies in single
+  // A sum of two number types is computed in pieces, for which a kernel makes copies in single
   // precision.
-  constexpr std::int64_t kPiece = 1 << 14,
-                         kCopies = 2 * 4;  // elements; bytes of both copies of one
+  constexpr std::int64_t kPiece = 1 << 14, kCopies = 8;  // elements; bytes of both copies of one
   const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
   PartPricer::Cost cost = pricer_.copy(times(part_bytes(tensor).count(), adds ? 3 : 2));
   if (widens(graph_, region_, tensor))
@@ -132,7 +131,7 @@ Bytes PricedRegion::part_bytes(TensorId tensor) const {
   return dimensions::part_bytes(graph_.bytes(tensor), state.axis, region_.slices(state, 0).count);
 }
 
-// Sums of more than two parts are kept in single precision.
+// Sums of more than two parts are accumulated in single precision.
 Bytes PricedRegion::put_together_bytes(TensorId tensor) const {
   const Bytes bytes = graph_.bytes(tensor);
   return widens(graph_, region_, tensor) ? checked_add(bytes, bytes) : bytes;
@@ -143,7 +142,7 @@ Split PricedRegion::split(const TransformedGraph& now) const {
   split.parts = region_.parts;
   for (const OpId op : region_.ops) split.ops.push_back(now.op_index[op]);
   for (const auto& seed : axes_) split.axes.push_back({now.tensor_index[seed.tensor], seed.dim});
-  // One list where all parts are alike.
+  // One list if all parts have one size.
   const auto count = costs_.size() == 1 ? 1 : static_cast<std::size_t>(region_.parts);
   for (std::size_t part = 0; part < count; ++part) {
     auto& prices = split.prices.emplace_back();
@@ -172,7 +171,7 @@ Ticks PricedRegion::all_parts(std::size_t i) const {
 }
 
 Ticks PricedRegion::joining(TensorId tensor) const {
-  // The first part's value is what sums begin with.
+  // Sums start with the value of the first part.
   const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
   return Ticks(times(join_cost(tensor).time.count(), region_.parts - (adds ? 1 : 0)));
 }

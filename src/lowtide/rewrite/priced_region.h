@@ -1,4 +1,4 @@
-// A region and what it would cost in any number of parts.
+// A region with its costs in any number of parts.
 #pragma once
 
 #include <cstdint>
@@ -14,53 +14,53 @@
 
 namespace lowtide::rewrite {
 
-// What a region in parts takes, for whoever looks at several together.
+// The costs of a region in parts, for callers that compare several regions.
 struct RegionInParts {
-  // What all parts make; `together`: what is there of it while they run, if it is needed outside.
+  // A tensor that all parts make; `together`: its joined bytes while they run, if it is needed
+  // outside.
   struct Made {
     TensorId tensor;
     Bytes part;
     bool joined = false;
     Bytes together;
-    Ticks joining;    // all parts of it
+    Ticks joining;    // of all parts
     Bytes workspace;  // while a part of it is joined
   };
 
   std::vector<OpId> ops;         // in the given order
-  std::vector<Ticks> time;       // of each: all parts, and what it makes once before them
-  std::vector<Bytes> workspace;  // of each: of a part
-  std::vector<Made> made;        // part by part, in the order of their making
-  std::vector<TensorId> held;    // read by parts, and there until the last: all else that they read
+  std::vector<Ticks> time;       // by op: all parts, and the work before them
+  std::vector<Bytes> workspace;  // by op: one part
+  std::vector<Made> made;        // part by part, in order of production
+  std::vector<TensorId> held;    // other tensors that parts read, live until the last part
 };
 
 class PricedRegion {
  public:
-  // The candidate, of that graph, in so many parts; nothing where that is not legal, where a part
-  // would have to copy what it reads, or where a price or a sum of them is beyond 63 bits. The
-  // graph and the pricer must outlive it.
+  // The candidate of that graph in so many parts. nullopt if that is illegal, if a part would have
+  // to copy an operand, or if a price or a sum of prices exceeds 63 bits. The graph and the pricer
+  // must outlive this object.
   static std::optional<PricedRegion> make(const Graph& graph, const Candidate& candidate,
                                           std::int64_t parts, const PartPricer& pricer);
 
-  // With every price in numbers; `now` says how the file calls the graph's ops and tensors.
+  // The split with all prices; `now` has the file indices of the graph's ops and tensors.
   Split split(const TransformedGraph& now) const;
-  // Of the graph that the split would make, without making it.
+  // The profile of the split graph, without building it.
   Profile profile() const;
   RegionInParts in_parts() const;
 
  private:
   class Profiler;
 
-  // TransformRefused where it is not legal.
+  // Throws TransformRefused if the split is illegal.
   PricedRegion(const Graph& graph, const Candidate& candidate, std::int64_t parts,
                const PartPricer& pricer);
-  // OverflowError where anything that the other functions compute is beyond 63 bits.
+  // Throws OverflowError if any result of the other functions exceeds 63 bits.
   void check_sums() const;
-  // The places at which parts begin to be of another size: the first, and the last if that is
-  // shorter.
+  // The parts at which the size of parts changes: the first, and the last if it is shorter.
   std::vector<std::int64_t> sizes() const;
-  // Of the i-th op of the region: all parts, and what it makes once before them.
+  // Of the i-th op of the region: all parts, and the work before them.
   Ticks all_parts(std::size_t i) const;
-  // Of putting all parts of it together.
+  // Of joining all parts of it.
   Ticks joining(TensorId tensor) const;
   PartPricer::Cost part_cost(OpId op, std::int64_t part) const;
   PartPricer::Cost before_cost(OpId op) const;
@@ -73,11 +73,11 @@ class PricedRegion {
   std::vector<dimensions::Seed> axes_;
   Labels labels_;
   Region region_;
-  std::vector<std::vector<PartPricer::Cost>> costs_;  // by size, then by the region's ops
+  std::vector<std::vector<PartPricer::Cost>> costs_;  // by size of the part, then by op
 };
 
-// The hoist of a graph's backward, scaling priced; nothing where there is no barrier with one
-// tangent of one element, or the hoist is refused.
+// The hoist of a graph's backward, with priced scaling; nullopt if there is no barrier with one
+// tangent of one element, or if the hoist is refused.
 std::optional<Hoist> priced_hoist(const TransformedGraph& now, const PartPricer& pricer);
 
 }  // namespace lowtide::rewrite

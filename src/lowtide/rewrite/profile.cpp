@@ -6,7 +6,7 @@ namespace lowtide::rewrite {
 
 namespace {
 
-// Bytes that a link takes in so many ticks, about.
+// The bytes that a link moves in so many ticks, approximately.
 double carried(const Link& link, double ticks) {
   return ticks * static_cast<double>(link.bytes.count()) / static_cast<double>(link.ticks.count());
 }
@@ -82,7 +82,7 @@ Shortfall shortfall(const Graph& graph, const Profile& profile, Bytes budget,
                     const std::optional<Machine>& machine) {
   constexpr std::size_t kPlaces = 8;
   constexpr double kLinkShare =
-      0.5;  // of what a link could carry: tensors are not all there in time
+      0.5;  // share of the link that is usable: not all tensors exist in time
   Shortfall worst{Ticks(0), Bytes(0)};
   for (const std::size_t at : profile.fullest_by_share(kPlaces)) {
     auto over = static_cast<double>((profile.live[at] - budget).count());

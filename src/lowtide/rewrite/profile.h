@@ -15,40 +15,40 @@
 
 namespace lowtide::rewrite {
 
-// Live from the place `first` in the order to the place `last`.
+// Live from position `first` of the order to position `last`.
 struct Interval {
   std::size_t first = 0, last = 0;
   Bytes bytes;
-  Ticks again;           // of computing once more what it holds, all parts of it
-  bool may_go = false;   // could be computed again
-  TensorId tensor = {};  // of the graph
+  Ticks again;           // time of recomputing its contents, all parts
+  bool may_go = false;   // whether it can be recomputed
+  TensorId tensor = {};  // in the graph
 };
 
 struct Profile {
   std::vector<Interval> intervals;
-  std::vector<Bytes> live;  // at each place, what the op takes there with it
-  std::vector<OpId> order;  // the op at each place
-  Ticks time;               // of all ops, all parts, and what puts them together
-  std::size_t fullest = 0;  // the place of the peak
+  std::vector<Bytes> live;  // bytes at each position, with those that the op takes
+  std::vector<OpId> order;  // the op at each position
+  Ticks time;               // of all ops, all parts, and the joins
+  std::size_t fullest = 0;  // position of the peak
 
   Bytes peak() const { return live.empty() ? Bytes(0) : live[fullest]; }
-  // The fullest place of each of so many equal shares of the order.
+  // The highest position of each of so many equal shares of the order.
   std::vector<std::size_t> fullest_by_share(std::size_t shares) const;
 };
 
-// In the graph's own order, every tensor freed after its last use; ops write in place where they
-// may. Linear.
+// The profile of the given order, with every tensor freed after its last use, and ops in place if
+// possible. Linear.
 Profile profile_of(const Graph& graph);
-// Adds up `live` from `intervals`; `extra`: what ops take beside them, at each place. OverflowError
-// beyond 63 bits.
+// Computes `live` from `intervals`; `extra`: other bytes of ops, at each position. Throws
+// OverflowError beyond 63 bits.
 void sum_up(Profile& profile, std::vector<std::int64_t> extra);
 
-// What must be given up at the fullest places so that a budget is kept, by the cheapest to compute
-// again for their bytes; each by itself, without what its own inputs would need. With links what
-// can leave before and come back after a place goes first and takes no time.
+// An estimate of the evictions at the highest positions that keep a budget, the cheapest per byte
+// first; each tensor separately, without the recomputation of its inputs. With links, tensors that
+// can be copied out before and back after a position come first and take no time.
 struct Shortfall {
-  Ticks again;    // computed more, at the place where that is most
-  Bytes missing;  // that nothing gives
+  Ticks again;    // largest recomputation over the positions
+  Bytes missing;  // bytes that cannot be evicted
 };
 Shortfall shortfall(const Graph& graph, const Profile& profile, Bytes budget,
                     const std::optional<Machine>& machine);

@@ -16,7 +16,7 @@ namespace {
 using Kind = Candidate::Kind;
 
 constexpr std::size_t kHotSpots = 3, kLevels = 4;
-// Of the largest tensor that a region cuts: from this on a sum over parts is large.
+// A sum over parts is large from this share of the region's largest split tensor on.
 constexpr std::int64_t kLargeSum = 16;
 
 class Proposer {
@@ -65,7 +65,7 @@ class Proposer {
     found_.push_back(std::move(*made));
   }
 
-  // Every part adds to a sum, which costs as much as the sum is large.
+  // Every part adds to a sum, at a cost proportional to the size of the sum.
   std::vector<OpId> without_large_sums(const Family& family, std::span<const OpId> ops) const {
     Bytes largest(0);
     for (const OpId op : ops)
@@ -82,8 +82,8 @@ class Proposer {
     return rest;
   }
 
-  // What touches the largest tensor that the axis cuts, or one at least half as large; and what
-  // lies between.
+  // The ops that touch the largest split tensor, or one at least half as large, and the ops between
+  // them.
   void heads(const Family& family) {
     Bytes largest(0);
     for (const TensorId id : AllIds<TensorId>(graph_.tensor_count()))
@@ -102,9 +102,9 @@ class Proposer {
            family.reach.tensors[id.index()].state == dimensions::State::split;
   }
 
-  // From some op of the order on, as far as anything that is cut and made before the middle is
-  // read: the end of the forward and the begin of the backward. The middle is where most is kept.
-  // What is not cut does not count: the loss is read at the very end.
+  // From some op of the order on, up to the last reader of split tensors made before the middle:
+  // the end of the forward and the beginning of the backward. The middle is the position with most
+  // kept bytes. Other tensors do not count: the loss is read at the very end.
   void suffixes(const Family& family) {
     const auto order = graph_.order();
     const std::size_t middle = profile_.fullest;
@@ -121,13 +121,13 @@ class Proposer {
     }
   }
 
-  // The ops that a dominator of a hot spot rules, and the module in which the spot stands.
+  // The ops dominated by a dominator of a hot spot, and the module that contains the spot.
   void hot_spots(const Family& family) {
     for (const std::size_t at : profile_.fullest_by_share(kHotSpots)) {
       const OpId spot = graph_.order()[at];
       OpId ruler = spot;
       for (std::size_t level = 0; level < kLevels && ruler.valid(); ++level) {
-        // Twice as far up each time: neighbours on a chain make regions that are nearly the same.
+        // Twice as far up each time: neighbours in a chain give nearly equal regions.
         for (std::size_t up = 0; up < (std::size_t{1} << level) && ruler.valid(); ++up)
           ruler = tree_.parent(ruler);
         if (!ruler.valid()) break;

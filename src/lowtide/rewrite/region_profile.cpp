@@ -1,5 +1,5 @@
-// The memory of the graph that a split would make, without making it. The region's ops stand
-// together, behind what they need, as they do in that graph.
+// The memory of the split graph, without building it. The region's ops are consecutive, after the
+// ops on which they depend, as in that graph.
 #include <algorithm>
 #include <utility>
 
@@ -33,11 +33,11 @@ class PricedRegion::Profiler {
 
  private:
   struct Uses {
-    std::size_t last, last_inside;  // places; where it is made if nothing reads it
-    bool inside;                    // whether anything of the region reads it
+    std::size_t last, last_inside;  // positions; that of the producer if there is no reader
+    bool inside;                    // whether an op of the region reads it
   };
 
-  // What the region needs, the region from place `begin_` to place `end_`, and the rest.
+  // The order: the ops above the region, the region from position `begin_` to `end_`, and the rest.
   void set_order() {
     std::vector<OpId> rest;
     for (const OpId op : graph_.order())
@@ -63,7 +63,7 @@ class PricedRegion::Profiler {
       profile_.time = checked_add(profile_.time, priced_.joining(tensor));
   }
 
-  // What ops take beside tensors: of the region that of a part, or of joining one if that is more.
+  // The bytes of ops besides tensors: for the region those of a part, or of a join if that is more.
   void add_extra() {
     const std::int64_t resident = graph_.resident().count();
     for (std::size_t at = 0; at < places_; ++at) {
@@ -78,7 +78,7 @@ class PricedRegion::Profiler {
     }
   }
 
-  // Of what an op makes: its place; the first for an input.
+  // The position of the producer; the first position for an input.
   std::size_t place_of(TensorId id) const {
     const OpId maker = graph_.producer(id);
     return maker.valid() ? position_[maker.index()] : 0;
@@ -96,12 +96,12 @@ class PricedRegion::Profiler {
     }
     return uses;
   }
-  // The last place that needs all of it.
+  // The last position that needs the whole tensor.
   std::size_t needed_until(TensorId id, const Uses& uses) const {
     return graph_.is_output(id) || !graph_.freeable(id) ? places_ - 1 : uses.last;
   }
 
-  // All parts read it: it is there from before the first to behind the last.
+  // All parts read it: it is live from before the first part until after the last.
   void add_whole(TensorId id) {
     const Uses uses = uses_of(id);
     const OpId maker = graph_.producer(id);
@@ -112,7 +112,7 @@ class PricedRegion::Profiler {
     add(id, before ? begin_ : place_of(id), last, graph_.bytes(id), true);
   }
 
-  // A part of it inside, and behind that what is put together of it.
+  // A part of it inside, and after that the joined result.
   void add_in_parts(TensorId id) {
     const Uses uses = uses_of(id);
     last_[id.index()] = uses.last_inside;
@@ -134,7 +134,7 @@ class PricedRegion::Profiler {
                                   .tensor = id});
   }
 
-  // Where an op writes in place of what ends there, its output takes no bytes of its own.
+  // If an op overwrites an input at its last use, its output takes no bytes.
   void save_overwritten() {
     for (std::size_t at = 0; at < places_; ++at) {
       TensorId over;
@@ -153,10 +153,10 @@ class PricedRegion::Profiler {
   const Region& region_;
   Profile profile_;
   std::size_t begin_ = 0, end_ = 0, places_ = 0;
-  std::vector<std::size_t> position_;  // of each op
-  std::vector<Ticks> time_;            // of each op, all parts
-  std::vector<std::int64_t> extra_;    // at each place, beside tensors
-  std::vector<std::size_t> last_;  // place of each tensor; of one made in parts: of a part of it
+  std::vector<std::size_t> position_;  // by op
+  std::vector<Ticks> time_;            // by op, all parts
+  std::vector<std::int64_t> extra_;    // by position, besides tensors
+  std::vector<std::size_t> last_;  // position of each tensor; for tensors made in parts, of a part
 };
 
 Profile PricedRegion::profile() const { return Profiler(*this).profile(); }

@@ -27,7 +27,7 @@ bool may_split(const Graph& graph, const Reach& reach, OpId op) {
          !graph.outputs(op).empty();
 }
 
-// The largest convex set by bytes made.
+// The convex set whose outputs have most bytes.
 std::vector<OpId> largest_convex(const Graph& graph, const Reach& reach, const Members& among) {
   Members before;
   for (const auto& carry : reach.carries) before.push_back(carry && carry->before);
@@ -45,7 +45,7 @@ std::vector<OpId> largest_convex(const Graph& graph, const Reach& reach, const M
   return best;
 }
 
-// A tensor at which the op sees the family's axis along a dimension of the tensor's own shape.
+// A tensor in which the op sees the family's axis along a dimension of the tensor's own shape.
 std::optional<Seed> seed_at(const Graph& graph, const Reach& reach, OpId op) {
   const auto look = [&](std::span<const TensorId> tensors) -> std::optional<Seed> {
     for (const TensorId tensor : tensors) {
@@ -64,8 +64,8 @@ std::optional<Seed> seed_at(const Graph& graph, const Reach& reach, OpId op) {
   return look(graph.inputs(op));
 }
 
-// Leaves out of `among` what makes anything that decides a result which is made before the parts,
-// and all that comes before that.
+// Removes from `among` the ops that affect a result which is made before the parts, and all ops on
+// which they depend.
 bool leave_out_deciding(const Graph& graph, const Reach& reach, std::span<const OpId> ops,
                         Members& among) {
   Members deciding(graph.op_count(), 0);

@@ -1,4 +1,4 @@
-// Anchors by kind, so that an op is shown to the rules of its kind alone.
+// Anchors by kind, so that an op is tried with the rules for its kind only.
 #include "lowtide/rewrite/substitutions.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lowtide/base/error.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/if_legal.h"
 #include "lowtide/transforms/substitution.h"
 
 namespace lowtide::rewrite {
@@ -31,7 +31,7 @@ PartPricer::Cost cost_of(const Replacement::Made& made, const PartPricer& pricer
   return pricer.copy(moved_bytes(call));
 }
 
-// TransformRefused or another InputError where that is not possible.
+// Throws TransformRefused or another InputError if that is impossible.
 Proposed proposed(const Rule& rule, const std::vector<OpId>& ops, const TransformedGraph& now,
                   const Labels& labels, const PartPricer& pricer) {
   const Replacement made = replacement_by(rule, now.graph, ops, labels);
@@ -63,11 +63,8 @@ std::vector<Proposed> substitutions(const TransformedGraph& now, const PartPrice
     for (const Rule* rule : of_kind->second)
       for (const std::vector<OpId>& ops : rule->matches(now.graph, anchor)) {
         if (stops && stops()) return found;
-        try {
-          found.push_back(proposed(*rule, ops, now, labels, pricer));
-        } catch (const InputError&) {  // not here, or nobody can price it
-        } catch (const OverflowError&) {
-        }
+        if (auto one = if_legal([&] { return proposed(*rule, ops, now, labels, pricer); }))
+          found.push_back(std::move(*one));
       }
   }
   return found;
@@ -75,8 +72,8 @@ std::vector<Proposed> substitutions(const TransformedGraph& now, const PartPrice
 
 namespace {
 
-// Those of them that are in no other's way, the earlier ones first. Of two that are told the same
-// op one waits for the next round.
+// Those that do not conflict, the earlier ones first. Of two substitutions with a common op the
+// second waits for the next round.
 void put_together(const Graph& graph, std::vector<Proposed> chosen, Applied& made,
                   const std::function<bool()>& stops) {
   std::set<OpId> seen;
@@ -88,11 +85,12 @@ void put_together(const Graph& graph, std::vector<Proposed> chosen, Applied& mad
   });
   if (chosen.empty() || (stops && stops())) return;
   std::vector<Substitute> more;
+  more.reserve(chosen.size());
   for (Proposed& one : chosen) more.push_back(std::move(one.substitute));
   made = apply_those_that_hold(graph, made, std::move(more), stops);
 }
 
-// What is live on average over the places of the own order.
+// The live bytes, averaged over the positions of the given order.
 double held(const Graph& graph) {
   const Profile profile = profile_of(graph);
   double sum = 0;
@@ -100,7 +98,7 @@ double held(const Graph& graph) {
   return sum / static_cast<double>(std::max<std::size_t>(1, profile.live.size()));
 }
 
-// Of them those after each of which, by itself, `less` says so of what is held then and now.
+// Those for which, applied alone, `less` accepts the bytes before and after.
 template <class Less>
 std::vector<Proposed> those_that_leave(const Graph& graph, const std::vector<Proposed>& all,
                                        const Applied& made, Less less,

@@ -5,15 +5,9 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/device/cards.h"
 #include "lowtide/rewrite/priced_region.h"
 
 namespace lowtide::rewrite {
-
-const Device& device_for(const Problem& problem) {
-  constexpr std::string_view kElse = "a100";
-  return problem.priced_on ? *problem.priced_on : *find_built_in_device(kElse);
-}
 
 Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
               const std::function<bool()>& stops) {
@@ -52,7 +46,7 @@ Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs
       found.now = apply_further(graph, found, transforms);
       found.transforms = std::move(transforms);
     }
-  } catch (const TransformRefused&) {  // then as it is
+  } catch (const TransformRefused&) {  // the graph stays unchanged
   } catch (const OverflowError&) {
   }
   return found;

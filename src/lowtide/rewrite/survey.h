@@ -8,41 +8,37 @@
 #include "lowtide/device/cost_table.h"
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/problem.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/transforms/apply.h"
 
 namespace lowtide::rewrite {
 
-// More ops than this one transform may not make to be looked at.
+// A transform that makes more ops than this is not considered.
 inline constexpr std::int64_t kMostMadeOps = 50'000;
 
-// On what parts are priced.
-const Device& device_for(const Problem& problem);
-
 struct Surveyed {
-  Candidate region;  // of the survey's graph
+  Candidate region;  // in the survey's graph
   std::int64_t parts = 0;
-  Bytes peak;  // of the graph that the split would make, in its own order, estimated
-  Ticks time;  // of that graph, all ops once
+  Bytes peak;  // estimated, of the unplanned step of the split graph
+  Ticks time;  // of computing each op of that graph once
 };
 
 struct Survey {
-  Bytes peak;                   // as above, of the graph as it is
-  std::vector<Surveyed> found;  // the smallest peak first; of those that do not lower it none
+  Bytes peak;                   // of the unplanned step of the graph itself
+  std::vector<Surveyed> found;  // the smallest peak first; only those that lower the peak
 };
 
-// Of a graph without transforms, or of one that they have made. Prices as in part_price.h: by the
-// table, which may be null, else on that device. Ends early, with what it has, as soon as `stops`
-// says so.
+// Surveys a graph without transforms, or a transformed one. Prices are those of part_price.h: from
+// the table, which may be null, or for the device. Ends early, with its results so far, if `stops`
+// returns true.
 Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
               const std::function<bool()>& stops = {});
 
-// A split with every price, for what a survey of `now`'s graph has found.
+// The split with all prices, for a result of a survey of `now`'s graph.
 Split split_of(const TransformedGraph& now, const Surveyed& one, const Device& device,
                const CostTable* costs);
 
-// The graph with its backward hoisted, or as it is where that is not possible, or not `allowed`.
+// The graph with its backward hoisted, or unchanged if that is impossible, or not `allowed`.
 Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs,
                 bool allowed = true);
 

@@ -1,4 +1,4 @@
-// Budgets in bytes: shares need the graph's baseline peak, which only this room can tell.
+// Converts budgets to bytes: shares need the graph's baseline peak, which this room computes.
 #pragma once
 
 #include "lowtide/graph/graph.h"
@@ -6,7 +6,7 @@
 
 namespace lowtide {
 
-// Throws InputError if the share of the peak is beyond 2^63 bytes.
+// Throws InputError if the share of the peak is 2^63 bytes or more.
 Bytes resolve_budget(const BudgetSpec& spec, const Graph& graph);
 
 }  // namespace lowtide

@@ -1,5 +1,5 @@
-// The state of a run, advanced by one step at a time under the rules of docs/reference/cost.md.
-// Private to the room: simulate and verify use it.
+// The state of a simulation, advanced by one step at a time under the rules of
+// docs/reference/cost.md. Private to the room: simulate and verify use it.
 #pragma once
 
 #include <optional>
@@ -17,15 +17,16 @@ class Replay {
   // The plan must outlive the replay: its machine prices transfers.
   Replay(const Graph& graph, const Plan& plan);
 
-  // Does the step, one of the plan's, or says why it may not be done and changes nothing.
+  // Performs a step of the plan, or returns the rule that it breaks and changes nothing.
   std::optional<std::string> apply(const Step& step);
-  // What is missing after the last step.
+  // The rules that are broken after the last step.
   std::optional<std::string> missing_at_end() const;
 
   Bytes live() const { return live_; }      // between steps
   Bytes during() const { return during_; }  // during the latest step
   Bytes host() const { return host_; }
-  // When the latest step began and ended on its lane; a free begins when that lane comes to it.
+  // When the latest step began and ended on its lane; a free begins when the compute lane reaches
+  // it.
   Ticks began() const { return began_; }
   Ticks ended() const { return ended_; }
   Ticks duration() const;
@@ -35,14 +36,14 @@ class Replay {
  private:
   struct TensorState {
     bool live = false;
-    bool on_host = false;  // a valid host copy
+    bool on_host = false;  // has a valid host copy
     bool host_space = false;
     bool mutated = false;
-    Ticks exists;   // when the op or prefetch that made it live ends
-    Ticks settled;  // when the last copy of it, out or in, ends
+    Ticks exists;   // the end of the op or prefetch that made it live
+    Ticks settled;  // the end of its last copy, in either direction
   };
   std::optional<std::string> compute(OpId op, std::span<const TensorId> overwritten);
-  // Why the op may not write in place of these, whatever else is so.
+  // Why the op may not run in place of these tensors, apart from its other rules.
   std::optional<std::string> not_overwritable(OpId op, std::span<const TensorId> overwritten) const;
   std::optional<std::string> free(TensorId id);
   std::optional<std::string> offload(TensorId id);

@@ -2,6 +2,7 @@
 #include "lowtide/sim/verify.h"
 
 #include <algorithm>
+#include <span>
 
 #include "lowtide/base/error.h"
 #include "lowtide/plan/transformed_problem.h"
@@ -26,13 +27,13 @@ std::optional<Violation> order_violation(const Graph& graph, const Plan& plan) {
   return std::nullopt;
 }
 
-std::optional<Violation> live_violation(const Problem& problem, const Plan& plan,
-                                        const Timeline& timeline) {
-  for (const LiveLimit& limit : problem.live_limits)
+std::optional<Violation> live_violation(const Graph& graph, std::span<const LiveLimit> limits,
+                                        const Plan& plan, const Timeline& timeline) {
+  for (const LiveLimit& limit : limits)
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
       if (plan.steps[i].is_compute() && plan.steps[i].op() == limit.op &&
           timeline.live[i] > limit.most)
-        return Violation{i, "compute of " + problem.graph.label(limit.op) + ": " +
+        return Violation{i, "compute of " + graph.label(limit.op) + ": " +
                                 std::to_string(timeline.live[i].count()) +
                                 " bytes are live, its limit is " +
                                 std::to_string(limit.most.count())};
@@ -67,7 +68,7 @@ std::optional<Violation> technique_violation(const Problem& problem, const Plan&
 }
 
 // Of a plan without transforms.
-Verdict verify_steps(const Problem& problem, const Plan& plan) {
+Verdict verify_steps(const Problem& problem, std::span<const LiveLimit> limits, const Plan& plan) {
   const Graph& graph = problem.graph;
   const Timeline timeline = simulate(graph, plan);
   Verdict verdict;
@@ -82,7 +83,7 @@ Verdict verify_steps(const Problem& problem, const Plan& plan) {
     verdict.violation = Violation{
         timeline.peak_step(), "the peak is " + std::to_string(timeline.cost.peak.count()) +
                                   " bytes, the budget " + std::to_string(problem.budget.count())};
-  if (!verdict.violation) verdict.violation = live_violation(problem, plan, timeline);
+  if (!verdict.violation) verdict.violation = live_violation(graph, limits, plan, timeline);
   demand(!problem.time_limit || timeline.cost.duration <= *problem.time_limit,
          "the duration is beyond the time limit");
   if (!verdict.violation) verdict.violation = technique_violation(problem, plan);
@@ -99,22 +100,27 @@ Verdict refused(const std::string& why) { return {false, {}, Violation{0, why}};
 
 }  // namespace
 
-Verdict verify(const Problem& problem, const Plan& plan) {
-  const std::size_t asked = problem.transforms.size();
+Verdict verify(const Question& question, const Plan& plan) {
+  const Problem& problem = question.problem;
+  const std::size_t asked = question.transforms.size();
   if (plan.transforms.size() < asked ||
-      !std::equal(problem.transforms.begin(), problem.transforms.end(), plan.transforms.begin()))
+      !std::equal(question.transforms.begin(), question.transforms.end(), plan.transforms.begin()))
     return refused("the plan does not begin with the transforms that the problem asks for");
-  if (plan.transforms.empty()) return verify_steps(problem, plan);
+  if (plan.transforms.empty()) return verify_steps(problem, question.live_limits, plan);
   for (const Transform& transform : plan.transforms)
     if (!has_technique(problem.techniques, kind_of(transform)))
       return refused("the technique \"" + std::string(kind_of(transform)) +
                      "\" is not among those allowed");
   try {
-    const auto applied = apply_cached(problem, plan.transforms);
-    return verify_steps(on_transformed(applied->now, problem), on_transformed(applied->now, plan));
+    const auto applied = apply_cached(question, plan.transforms);
+    const TransformedGraph& now = applied->now;
+    return verify_steps(with_graph(problem, now.graph), on_transformed(now, question.live_limits),
+                        on_transformed(now, plan));
   } catch (const InputError& error) {
     return refused(error.what());
   }
 }
+
+Verdict verify(const Problem& problem, const Plan& plan) { return verify(Question{problem}, plan); }
 
 }  // namespace lowtide

@@ -15,7 +15,7 @@ namespace lowtide {
 
 namespace {
 
-// What its links and sums make of it: only prices can be too much for them.
+// The graph of the draft. Its sums may overflow, but only if prices are too large.
 TransformedGraph finished(const Draft& draft) {
   try {
     return draft.finish();
@@ -24,12 +24,12 @@ TransformedGraph finished(const Draft& draft) {
   }
 }
 
-// Transforms one after the other.
+// Applies transforms one after the other.
 class Application {
  public:
   Application(const Graph& graph, bool one_by_one)
       : draft_(graph), made_(draft_.finish()), one_by_one_(one_by_one) {}
-  // Behind those, which must outlive it.
+  // Continues after the transforms of `before`, which must outlive this object.
   Application(const Graph& graph, const Applied& before, bool one_by_one)
       : draft_(graph, before.now),
         before_(&before.now),
@@ -55,10 +55,10 @@ class Application {
       do_transform(draft_, now(), *hoist, index);
     made_ = finished(draft_);
   }
-  // What has thrown may be the fault of one before the last.
+  // Substitutions are pending, so an exception may be caused by one before the last.
   bool is_open() const { return open_ && open_->count() > 0; }
   bool is_spoiled() const { return open_ && open_->is_spoiled(); }
-  // The last was refused before it did anything.
+  // Un-counts the last transform, which was refused before it changed the draft.
   void forget_last() { --count_; }
   std::size_t next_op() const { return draft_.op_count(); }
   void close() {
@@ -74,14 +74,15 @@ class Application {
   const TransformedGraph& now() const { return made_ ? *made_ : *before_; }
 
   Draft draft_;
-  const TransformedGraph* before_ = nullptr;  // what it began from, if not from the graph
-  std::optional<TransformedGraph> made_;      // what the draft held when it was last whole
+  const TransformedGraph* before_ = nullptr;  // the start, unless that is the graph itself
+  std::optional<TransformedGraph> made_;      // the graph of the draft after the last finish
   std::optional<Substitutes> open_;
   std::size_t count_ = 0;
   bool one_by_one_;
 };
 
-// Nothing if something is wrong with some that were done together: one by one they tell with which.
+// nullopt if one of several substitutions applied together is wrong: the caller applies them one by
+// one to learn which.
 std::optional<TransformedGraph> applied(const Graph& graph, std::span<const Transform> transforms,
                                         bool one_by_one) {
   Application application(graph, one_by_one);
@@ -100,7 +101,8 @@ std::optional<TransformedGraph> applied(const Graph& graph, std::span<const Tran
   return application.take();
 }
 
-// The first of `more` that is refused too late to go on without it is left out of it; nothing then.
+// Applies `given` and those of `more` that are legal. nullopt if a transform was refused after it
+// had begun to change the draft: then it is removed from `more`, and the caller starts again.
 std::optional<Applied> applied_that_hold(const Graph& graph, const Applied& given,
                                          std::vector<Substitute>& more, bool& one_by_one) {
   Application application(graph, given, one_by_one);
@@ -120,7 +122,7 @@ std::optional<Applied> applied_that_hold(const Graph& graph, const Applied& give
         application.forget_last();
         continue;
       }
-      // Of some that were done together, one by one it comes to light which is wrong.
+      // Several substitutions were applied together: only one by one shows which is wrong.
       if (one_by_one)
         more.erase(more.begin() + static_cast<std::ptrdiff_t>(std::min(i, more.size() - 1)));
       one_by_one = true;
@@ -149,7 +151,8 @@ TransformedGraph apply_further(const Graph& graph, const Applied& before,
     application.close();
     return application.take();
   } catch (const InputError&) {
-    // From the beginning it comes to light which is wrong, and what was where it looks for ops.
+    // Apply the whole list from the beginning, so that the error names the transform and the ops
+    // that were removed before it.
     std::vector<Transform> all = before.transforms;
     all.insert(all.end(), more.begin(), more.end());
     return apply_transforms(graph, all);

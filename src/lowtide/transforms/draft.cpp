@@ -1,4 +1,5 @@
-// Copies a graph's ops and tensors into slots that may become empty, and the remaining ones back.
+// Copies a graph's ops and tensors into slots that may become empty, and builds a graph of the
+// slots that remain.
 #include "lowtide/transforms/draft.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ std::vector<AnyId> copied(std::span<const AnyId> ids, const IdVector<AnyId, AnyI
   return found;
 }
 
-// The ids of the made graph, for its builder.
+// The ids of the new graph, for its builder.
 template <class AnyId>
 std::vector<std::int64_t> dense(const std::vector<AnyId>& ids, const std::vector<AnyId>& places) {
   std::vector<std::int64_t> found;

@@ -20,7 +20,7 @@ struct DraftOp {
   std::vector<OpId> after;
   std::vector<InPlacePair> in_place;
   std::vector<PartOf> parts;
-  OpId source;                      // as of TransformedGraph
+  OpId source;                      // see TransformedGraph
   std::optional<std::size_t> gone;  // the transform that removed it
 };
 

@@ -1,4 +1,4 @@
-// A list of kinds: PyTorch marks them with a tag that graphs do not have.
+// The kinds are listed here, because graphs lack the tag with which PyTorch marks such ops.
 #include "lowtide/transforms/draws.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace lowtide {
 
 namespace {
 
-// Of PyTorch's kinds without their package; with or without an underscore at the end.
+// PyTorch's kinds without namespace and without the underscore of in-place variants.
 constexpr std::array<std::string_view, 23> kDraws = {
     "bernoulli",       "binomial",          "cauchy",    "dropout",    "alpha_dropout",
     "feature_dropout", "exponential",       "geometric", "log_normal", "multinomial",
@@ -25,7 +25,8 @@ bool is_above_zero(const Literal& literal) {
   return false;
 }
 
-// Attention and its like draw where they drop something out. Their backwards use the same numbers.
+// Attention and similar ops draw if their dropout probability is above zero. Their backwards draw
+// nothing: they use the numbers of the forward.
 bool drops_out(const Op& op) {
   return op.kind.find("backward") == std::string::npos &&
          std::ranges::any_of(op.arguments, [](const Argument& argument) {

@@ -5,8 +5,8 @@
 
 namespace lowtide {
 
-// By the kind, as PyTorch names them; those that may or may not draw (attention with dropout) by
-// the probability among their arguments.
+// Whether the op draws random numbers: decided by its kind, and for ops that may or may not draw
+// (attention with dropout) by their dropout probability.
 bool draws(const Op& op);
 
 }  // namespace lowtide

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kTangentKind = "lowtide.tangent";
 
-// Of the tensor, or nothing where its shape is not known.
+// The number of elements of the tensor; nullopt if its shape is unknown.
 std::optional<std::int64_t> elements(const Tensor& tensor) {
   if (tensor.shape.empty() && tensor.dtype.empty()) return std::nullopt;
   std::int64_t count = 1;
@@ -43,7 +43,7 @@ OpId barrier_of(const Draft& draft, const TransformedGraph& now, TensorId tangen
   return maker;
 }
 
-// Ops that come after the barrier, in the given order.
+// The ops that depend on the barrier, in the given order.
 std::vector<OpId> behind(const Graph& graph, OpId barrier) {
   std::vector<std::uint8_t> reached(graph.op_count(), 0);
   std::vector<OpId> found;
@@ -62,14 +62,14 @@ void do_transform(Draft& draft, const TransformedGraph& now, const Hoist& hoist,
   const Graph& graph = now.graph;
   const OpId barrier = barrier_of(draft, now, hoist.tangent);
   const OpId barrier_index = now.op_index[barrier];
-  std::vector<TensorId> gradients;  // what is handed out, in the file's indices
+  std::vector<TensorId> gradients;  // outputs of the graph, as file indices
   std::vector<OpId> effects;
   for (const OpId op : behind(graph, barrier)) {
     const OpId index = now.op_index[op];
     if (draws(graph.op(op)))
       refuse_transform("hoist: " + draft.label(index) +
-                       " draws random numbers behind the barrier, where the caller has seen the "
-                       "generator");
+                       " draws random numbers behind the barrier; before it, the caller would see "
+                       "another state of the generator");
     std::erase(draft.op(index).after, barrier_index);
     for (const TensorId made : graph.outputs(op))
       if (graph.is_output(made)) gradients.push_back(now.tensor_index[made]);

@@ -45,16 +45,17 @@ class Check {
         refuse(label(op) + " mutates " + label(graph_.mutates(op).front()) +
                ", which is not allowed in a part");
       if (graph_.outputs(op).empty())
-        refuse(label(op) + " makes nothing: its effect cannot be had in parts");
+        refuse(label(op) + " has no output, so it cannot run in parts");
       region_.inside[op.index()] = 1;
     }
     for (const OpId op : graph_.order())
       if (region_.inside[op.index()] != 0) region_.ops.push_back(op);
   }
 
-  // No way leads from an op that runs in parts out of the region and into it again. What runs once
-  // before all parts needs nothing of them, so a way through it is none: each draw of a mask comes
-  // after the generator's state was taken, which comes after the draw before.
+  // No path leads from an op that runs in parts out of the region and back into it. Ops that run
+  // once before all parts do not depend on the parts, so paths through them do not count. (Each
+  // draw of a dropout mask comes after the generator's state was read, which comes after the
+  // previous draw.)
   void demand_convex() {
     const auto order = graph_.order();
     region_.above.assign(graph_.op_count(), 0);
@@ -77,14 +78,14 @@ class Check {
     }
   }
 
-  // What decides a result that is made before the parts is there before them.
+  // The operands that decide a result which is made before the parts must exist before the parts.
   void demand_decided() const {
     for (const OpId op : region_.ops) {
       const auto& operands = graph_.op(op).operands;
       for (std::size_t i = 0; i < operands.size(); ++i)
         if (dimensions::decides_before(graph_.op(op), region_.carry(op), i) &&
             is_made_in_parts(graph_, region_, operands[i].tensor))
-          refuse(label(op) + " makes something once for all parts of " + label(operands[i].tensor) +
+          refuse(label(op) + " runs once for all parts of " + label(operands[i].tensor) +
                  ", which the parts make");
     }
   }
@@ -108,7 +109,7 @@ class Check {
       demand_rows("dimension " + std::to_string(asked.dim) + " of " + label(asked.tensor) + " has ",
                   state.axis.extent, state.longest);
     }
-    // Behind a crop there are fewer.
+    // Views of a cropped tensor have fewer slices than its axis.
     for (const OpId op : region_.ops) {
       const dimensions::Carry& carry = region_.carry(op);
       for (const auto* views : {&carry.operands, &carry.results})
@@ -118,7 +119,8 @@ class Check {
     }
   }
 
-  // `what` has so many slices, of tensors that are cut together the longest `longest`.
+  // Refuses if the last part of `extent` slices has fewer than two. `longest`: the most slices of
+  // the tensors that are split together. `what` begins the message.
   void demand_rows(const std::string& what, std::int64_t extent, std::int64_t longest) const {
     const std::int64_t n = region_.parts;
     const std::int64_t last =
@@ -149,7 +151,7 @@ class Check {
     }
   }
 
-  // Whether sums of this number type depend on their order, as far as is known.
+  // Whether a sum in the number type of this result may depend on the order of the addends.
   bool is_rounded(OpId op, TensorId tensor) const {
     for (const Operand& result : graph_.op(op).results)
       if (result.tensor == tensor)
@@ -261,7 +263,7 @@ PartOfOp part_of_op(const Graph& graph, const Region& region, OpId id, std::int6
                          " which are no strided part of it, so that a part would have to copy "
                          "them");
       seen = *slice;
-    } else if (view.position) {  // as many indices as the others, all of them the same
+    } else if (view.position) {  // all slices are the same: as many of them as the part has
       std::int64_t& extent = seen.shape[view.position->dim];
       const std::int64_t of = view.position->extent;
       extent = extent / of * dimensions::clipped(slices, of).count;

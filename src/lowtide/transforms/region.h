@@ -31,18 +31,18 @@ Labels labels_of(const Graph& graph);  // the graph must outlive them
 struct Region {
   std::vector<OpId> ops;  // in the given order
   std::vector<std::uint8_t> inside;
-  std::vector<std::uint8_t> above;  // outside, and before some op of the region
+  std::vector<std::uint8_t> above;  // ops outside on which some op of the region depends
   std::int64_t parts = 0;
   dimensions::Reach reach;
-  // Tensors made in parts (split or partial) and needed outside, in the order of their producers. A
-  // tensor that is the same in every part needs no join.
+  // Tensors that are made in parts (split or partial) and needed outside, in the order of their
+  // producers. A tensor that is the same in every part needs no join.
   std::vector<TensorId> joined;
   std::vector<std::uint8_t> is_joined;  // by tensor
 
   const dimensions::Carry& carry(OpId op) const { return *reach.carries[op.index()]; }
-  // The slices of a part. Parts of the longest of the tensors that are split together are equal,
-  // except that the last may be shorter. The other overloads: the slices that an op sees, or a
-  // tensor has.
+  // The slices of a part. `longest`: the most slices of the tensors that are split together; parts
+  // of such a tensor are equal, except that the last may be shorter. The other overloads: the
+  // slices that an op sees, or a tensor has.
   dimensions::Slices slices(std::int64_t longest, std::int64_t part) const;
   dimensions::Slices slices(const dimensions::Carry& carry, std::int64_t part) const;
   dimensions::Slices slices(const dimensions::TensorState& tensor, std::int64_t part) const;
@@ -65,8 +65,8 @@ bool runs_in_parts(const Graph& graph, const Region& region, OpId op);
 // Whether the region makes the tensor part by part.
 bool is_made_in_parts(const Graph& graph, const Region& region, TensorId tensor);
 
-// Operands and results of one part of an op, restricted to its slices but still of the graph's
-// tensors, and the arguments that change with them.
+// One part of an op: its operands and results, restricted to the slices of the part but still on
+// the graph's tensors, and the arguments that depend on the slices.
 struct PartOfOp {
   std::vector<Operand> operands, results;
   std::vector<Argument> arguments;

@@ -37,12 +37,12 @@ std::string numbered(const std::string& name, std::int64_t part, std::int64_t pa
                       : name + "[" + std::to_string(part + 1) + "/" + std::to_string(parts) + "]";
 }
 
-// `of` slices of `all`.
+// A fraction: `of` slices of `all`.
 struct Share {
   std::int64_t of = 0, all = 0;
 };
 
-// As an earlier split wrote it.
+// The fraction in an argument kWeight that an earlier split wrote.
 Share share_in(const Literal& weight, const std::string& op) {
   if (const auto* list = std::get_if<Literal::List>(&weight.value); list && list->size() == 2) {
     const auto *of = std::get_if<std::int64_t>(&list->front().value),
@@ -50,10 +50,10 @@ Share share_in(const Literal& weight, const std::string& op) {
     if (of && all && *of > 0 && *all >= *of) return {*of, *all};
   }
   refuse_transform("split: the argument \"" + std::string(kWeight) + "\" of " + op +
-                   " is not a share of slices [part, all]");
+                   " is not a fraction of slices [part, all]");
 }
 
-// The share of a share, in lowest terms.
+// The product of two fractions, in lowest terms.
 Share product(Share a, Share b, const std::string& op) {
   const auto reduce = [](std::int64_t& x, std::int64_t& y) {
     const std::int64_t common = std::gcd(x, y);
@@ -64,12 +64,13 @@ Share product(Share a, Share b, const std::string& op) {
     for (std::int64_t* all : {&a.all, &b.all}) reduce(*of, *all);
   Share result;
   if (__builtin_mul_overflow(a.all, b.all, &result.all))
-    refuse_transform("split: the part of " + op + " in all slices is below 1 in 2^63");
+    refuse_transform("split: the fraction of slices of " + op + " is below 1 in 2^63");
   result.of = a.of * b.of;
   return result;
 }
 
-// The split as its graph sees it; TransformRefused for an op or a tensor that is gone.
+// The region of the split in ids of its graph. Throws TransformRefused for an op or a tensor that
+// was removed.
 AskedRegion asked_region(const Draft& draft, const TransformedGraph& now, const Split& split) {
   AskedRegion asked;
   asked.parts = split.parts;
@@ -134,7 +135,8 @@ class Parts {
   const DraftOp& original(OpId op) const { return draft_.op(index_of(op)); }
   bool is_inside(OpId op) const { return region_.inside[op.index()] != 0; }
   bool is_joined(TensorId tensor) const { return region_.is_joined[tensor.index()] != 0; }
-  // The same in every part, and needed outside: that of the last is the original.
+  // Whether every part makes the whole tensor and it is needed outside: then the last part makes
+  // the original tensor.
   bool is_kept(TensorId tensor) const {
     return region_.reach.tensors[tensor.index()].state == State::whole &&
            is_needed_outside(graph_, region_, tensor);
@@ -156,7 +158,7 @@ class Parts {
     };
     for (const OpId op : region_.ops) {
       if (runs_before(graph_, region_, op) && !before_prices_.contains(index_of(op)))
-        missing("before", draft_.label(index_of(op)) + ", which makes once what all parts need,");
+        missing("before", draft_.label(index_of(op)) + ", which runs once before all parts,");
       for (const auto& prices : prices_)
         if (runs_in_parts(graph_, region_, op) && !prices.contains(index_of(op)))
           missing("prices", draft_.label(index_of(op)));
@@ -176,7 +178,8 @@ class Parts {
     }
   }
 
-  // A copy of the op without links; the caller gives it its place.
+  // A copy of the op without inputs, outputs and other links; the caller sets them, and its place
+  // in the order.
   DraftOp copy_of(OpId op, std::int32_t part) const {
     DraftOp made{.op = original(op).op,
                  .inputs = {},
@@ -197,7 +200,7 @@ class Parts {
     return index;
   }
 
-  // Of its results those that are made before, from what no part makes.
+  // Adds the op that makes, once before the parts, those results of `op` that no part affects.
   void make_before(OpId op) {
     DraftOp made = copy_of(op, PartOf::kBefore);
     const OpPrice& price = before_prices_.at(index_of(op));
@@ -248,15 +251,16 @@ class Parts {
     ops_[op].push_back(add(std::move(made)));
   }
 
-  // Whether parts of both have as many bytes, if the whole have.
+  // Whether parts of two tensors of equal size have equal sizes.
   bool are_alike(TensorId a, TensorId b) const {
     const auto& one = region_.reach.tensors[a.index()];
     const auto& other = region_.reach.tensors[b.index()];
     return one.state == other.state && one.axis.extent == other.axis.extent;
   }
 
-  // A mean over slices counts by their share, of what is itself a part by both shares; a loss over
-  // a count of targets by the whole's, which a part of a part still is.
+  // Sets the weight of a part's result. The mean over a part is weighted by the part's fraction of
+  // the slices; in nested splits the fractions are multiplied. A loss divided by a count of targets
+  // is divided by the count of the whole batch, in nested splits too.
   void weigh(OpId op, const Carry& carry, std::int64_t count, DraftOp& made) const {
     if (carry.weight == Weight::one) return;
     const auto old = std::ranges::find(made.op.arguments, kWeight, &Argument::name);
@@ -275,7 +279,8 @@ class Parts {
     }
   }
 
-  // The tensor in which a part makes its share of another. `results`: of the op, in the part.
+  // The tensor into which part `part` of the op writes its slices of `tensor`. `results`: those of
+  // this part of the op.
   TensorId part_of(OpId op, TensorId tensor, const std::vector<Operand>& results,
                    std::int64_t part) {
     const dimensions::TensorState& state = region_.reach.tensors[tensor.index()];
@@ -283,7 +288,7 @@ class Parts {
     Tensor made = whole;
     made.name = numbered(made.name, part, region_.parts);
     bool shaped = false;
-    std::size_t place = 0;  // among the results that are made in parts
+    std::size_t place = 0;  // index among the results that are made in parts
     for (const Operand& result : graph_.op(op).results) {
       if (is_made_before(graph_, region_, result.tensor)) continue;
       const Operand& in_part = results[place++];
@@ -294,7 +299,7 @@ class Parts {
     if (state.state == State::split) {
       made.bytes =
           dimensions::part_bytes(made.bytes, state.axis, region_.slices(state, part).count);
-      if (!shaped) {  // of what the op makes nothing has the tensor's shape
+      if (!shaped) {  // no result of the op has the shape of the tensor
         made.shape.clear();
         made.dtype.clear();
       }
@@ -309,7 +314,7 @@ class Parts {
     return in_parts(tensor) ? tensors_[tensor][static_cast<std::size_t>(part)] : index_of(tensor);
   }
 
-  // Puts what this part has made of the tensor to what those before it have made.
+  // Joins the slices or the sum of this part with those of the parts before it.
   void join(OpId op, TensorId tensor, std::int64_t part) {
     if (!is_joined(tensor)) return;
     const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
@@ -364,7 +369,8 @@ class Parts {
     }
   }
 
-  // Where in the whole storage the part's slices lie, in bytes and slices of the axis.
+  // The position of the part's slices in the storage of the whole tensor, in bytes and slices of
+  // the axis.
   std::vector<Argument> place_of(TensorId tensor, std::int64_t part) const {
     const dimensions::TensorState& state = region_.reach.tensors[tensor.index()];
     const dimensions::Axis& axis = state.axis;
@@ -375,8 +381,10 @@ class Parts {
             {"count", {slices.count}}};
   }
 
-  // `after` holds within a part, from the outside for the first, to the outside for all. Of an op
-  // of which something is made before the parts, that is what the others come after.
+  // Carries the control dependencies (`after`) of the original ops over to the copies. Those
+  // between two ops of the region hold within each part, and between copies that run before the
+  // parts. If an op of the region depends on one outside, its first part does. If an op outside
+  // depends on one of the region, it depends on all parts.
   void lead_after() {
     for (const OpId op : AllIds<OpId>(graph_.op_count())) {
       for (const OpId earlier : graph_.after(op)) {
@@ -402,9 +410,9 @@ class Parts {
     }
     const OpId done = before_[earlier];
     if (before.valid() && !done.valid())
-      refuse_transform("split: " + draft_.label(index_of(op)) + " makes something before the " +
-                       "parts, but must come after " + draft_.label(index_of(earlier)) +
-                       ", which runs in them");
+      refuse_transform("split: " + draft_.label(index_of(op)) +
+                       " runs once before all parts, but " + "must come after " +
+                       draft_.label(index_of(earlier)) + ", which runs in the parts");
     if (before.valid()) draft_.op(before).after.push_back(done);
     for (std::size_t part = 0; part < parts.size(); ++part)
       draft_.op(parts[part]).after.push_back(ops_[earlier].empty() ? done : ops_[earlier][part]);
@@ -419,8 +427,9 @@ class Parts {
     }
   }
 
-  // What the region needs, what it makes once, the parts, the rest; each as it stood. What the
-  // region needs and is behind something that it makes once stands with that.
+  // The new order: the ops above the region, the ops that run once before the parts, the parts, the
+  // rest. Each group keeps its order. An op above the region that depends on an op of the second
+  // group belongs to the second group.
   void put_in_order() {
     std::vector<OpId> first, once, rest;
     std::vector<std::uint8_t> behind(graph_.op_count(), 0);
@@ -450,12 +459,12 @@ class Parts {
   std::unordered_map<OpId, OpPrice> before_prices_;
   std::unordered_map<TensorId, TensorPrice> join_prices_;
 
-  // By the graph's ids, with the file's indices of what was made.
-  IdVector<TensorId, std::vector<TensorId>> tensors_;  // of each part
-  IdVector<OpId, std::vector<OpId>> ops_;
-  IdVector<OpId, OpId> before_;
-  IdVector<TensorId, TensorId> sums_;  // what is put together so far
-  std::vector<OpId> made_in_parts_;    // in order
+  // By the graph's ids: the file indices of the copies.
+  IdVector<TensorId, std::vector<TensorId>> tensors_;  // one for each part
+  IdVector<OpId, std::vector<OpId>> ops_;              // one for each part
+  IdVector<OpId, OpId> before_;                        // the copy that runs before the parts
+  IdVector<TensorId, TensorId> sums_;                  // the result of the joins so far
+  std::vector<OpId> made_in_parts_;                    // in order
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A pattern replaced by another that computes the same (MAGIS, ASPLOS 2024, section 5.2, and the
-// substitutions of TASO that it takes over).
+// Substitute: replaces a pattern of ops by other ops with the same result (MAGIS, ASPLOS 2024,
+// section 5.2, which takes over substitutions of TASO).
 //
 // A rule returns the ops that it makes, their readers, and the ops that it removes. This file edits
 // the draft accordingly; substitutes.h places the new ops in the order. It also makes the checks
@@ -22,7 +22,7 @@ namespace {
 constexpr std::array kRules = {&kMergeProducts, &kSplitProduct, &kAddIntoProduct, &kOtherSide,
                                &kCatOfSlices,   &kSliceOfCat,   &kAbsorbTranspose};
 
-// Puts a replacement into the draft, all but the order.
+// Puts a replacement into the draft, except into its order.
 class Substitution {
  public:
   Substitution(Draft& draft, const TransformedGraph& now, const Substitute& substitute,
@@ -82,13 +82,15 @@ class Substitution {
     return found == substitute_.prices.end() ? nullptr : &*found;
   }
 
-  // What is made of parts is a part like them.
+  // The part of a split to which the new ops belong: that of the removed ops, which must be the
+  // same for all of them.
   std::vector<PartOf> parts_of_all() const {
     const auto& parts = now_.parts[now_.ops[substitute_.ops.front().index()]];
     for (const OpId op : made_.gone)
       if (now_.parts[op] != parts)
-        refuse_transform(name_ + draft_.label(index_of(op)) + " is not of the part of which " +
-                         draft_.label(substitute_.ops.front()) + " is");
+        refuse_transform(name_ + draft_.label(index_of(op)) +
+                         " belongs to another part of a split than " +
+                         draft_.label(substitute_.ops.front()));
     return parts;
   }
 
@@ -117,7 +119,8 @@ class Substitution {
     added_.push_back(draft_.add(std::move(op)));
   }
 
-  // Inputs that no operand of an op has named stay; an in-place pair is of what its operand saw.
+  // Replaces the operands of a reader. Inputs without an operand stay. In-place pairs whose input
+  // has changed are dropped.
   void lead(const Replacement::Reader& reader) {
     const std::vector<Operand>& before = now_.graph.op(reader.op).operands;
     DraftOp& op = draft_.op(index_of(reader.op));
@@ -165,7 +168,7 @@ class Substitution {
   std::size_t transform_, next_;
   const Replacement& made_;
   std::string name_;
-  std::vector<TensorId> tensors_;  // the file's, of those that are made
+  std::vector<TensorId> tensors_;  // file indices of the new tensors
   std::vector<OpId> added_;
 };
 
@@ -184,17 +187,18 @@ Replacement replacement_by(const Rule& rule, const Graph& graph, std::span<const
   rule.make(rewriting);
   Replacement made = rewriting.take();
   for (const OpId op : made.gone) {
-    if (!graph.recomputable(op)) rewriting.refuse(op, "may not run twice, so it has to stay");
+    if (!graph.recomputable(op))
+      rewriting.refuse(op, "is not recomputable, so it cannot be replaced");
     for (const Argument& argument : graph.op(op).arguments)
       if (argument.name.starts_with(
               "lowtide."))  // conjugates, parts of a mean: strides say nothing
         rewriting.refuse(op, "has the argument \"" + argument.name + "\"");
-    if (!graph.after(op).empty()) rewriting.refuse(op, "has to come after others");
+    if (!graph.after(op).empty()) rewriting.refuse(op, "must come after other ops (\"after\")");
   }
   for (const OpId op : made.gone)
     for (const OpId later : graph.successors(op))
       if (std::ranges::find(graph.after(later), op) != graph.after(later).end())
-        rewriting.refuse(op, "is waited for by " + rewriting.label(later));
+        rewriting.refuse(op, "must come before " + rewriting.label(later) + " (\"after\")");
   return made;
 }
 

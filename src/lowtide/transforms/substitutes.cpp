@@ -7,9 +7,9 @@
 // as their first reader allows. Other ops move only if necessary; a substitution that moves others
 // is applied by itself.
 //
-// Invariant: the same draft as one by one, to the order of its ops.
+// Invariant: the draft is the same as after applying them one by one, including the order of ops.
 //
-// Loses: where each sees what the one before it made, as in a chain of sums.
+// Loses: if each substitution inspects ops that the one before it made, as in a chain of sums.
 #include "lowtide/transforms/substitutes.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace lowtide {
 
 namespace {
 
-// Each op behind those that it needs, as few of them moved as possible.
+// Makes the order topological again, and moves as few ops as possible.
 class Placing {
  public:
   // The ops from `first_made` on are new.
@@ -111,7 +111,7 @@ class Placing {
   std::unordered_map<TensorId, std::vector<OpId>> readers_;  // of tensors that are changed
 };
 
-// Of each operand that reads otherwise than before, what it read and what it reads.
+// Visits each changed operand of the reader, with the tensor that it read and the one it reads now.
 template <class Visit>
 void for_changed(const Graph& graph, const Replacement::Reader& reader, const Visit& visit) {
   const std::vector<Operand>& before = graph.op(reader.op).operands;
@@ -170,8 +170,8 @@ bool Substitutes::sees_none(const Substitute& substitute) const {
   });
 }
 
-// Whether all that it makes has its place between what it reads and who reads it, or changes what
-// it reads, as the ops stand.
+// Whether, in the present order, each new op has a position after the producers of its inputs, and
+// before the readers of its outputs and the mutators of its inputs.
 bool Substitutes::moves_none(const Replacement& made) {
   before_.clear();
   const Graph& graph = now_.graph;
@@ -186,7 +186,7 @@ bool Substitutes::moves_none(const Replacement& made) {
     const OpId mutator = mutators_[tensor.index()];
     return mutator.valid() ? place(mutator) : kLast;
   };
-  // By tensor: when its maker may run, and when its first reader runs.
+  // By tensor: the earliest position of its producer, and the position of its first reader.
   std::unordered_map<TensorId, std::int64_t> from, until;
   for (const Replacement::Made& one : made.ops) {
     std::int64_t at = kFirst;
@@ -227,7 +227,8 @@ bool Substitutes::moves_none(const Replacement& made) {
     for (const TensorId tensor : made.ops[i].inputs)
       if (is_new(tensor)) until[tensor] = std::min(until[tensor], first);
   }
-  // Two that have to stand before one op would stand there in another order.
+  // Two substitutions that place ops directly before one mutator would place them in another order
+  // than one by one.
   return std::ranges::none_of(before_, [&](OpId op) { return ops_[op.index()] != 0; });
 }
 
@@ -244,7 +245,7 @@ void Substitutes::touch(const Replacement& made) {
   }
   for (const Replacement::Made& one : made.ops) {
     std::ranges::for_each(one.inputs, note);
-    // Who reads what another op makes now stands behind that.
+    // Readers of a tensor with a new producer now come after that producer.
     for (const TensorId tensor : one.outputs)
       if (tensor.index() < graph.tensor_count())
         for (const OpId reader : graph.consumers(tensor)) ops_[reader.index()] = 1;

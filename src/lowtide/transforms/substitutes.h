@@ -12,22 +12,23 @@
 
 namespace lowtide {
 
-// What a substitution puts in the place of its ops, in ids of `now`, the graph of what the draft
-// held before it or before some that it does not see; TransformRefused if it is not legal.
+// The replacement that a substitution makes, in ids of `now`. `now` is the graph of the draft, or
+// of the draft before other substitutions whose ops this one does not inspect. Throws
+// TransformRefused for an illegal substitution.
 Replacement replacement_by(const Draft& draft, const TransformedGraph& now,
                            const Substitute& substitute);
-// Puts it into the draft, all but the order. InputError (place: a JSON pointer into the transform)
-// if it lacks a price.
+// Puts the replacement into the draft, except into its order. Throws InputError (with a JSON
+// pointer into the transform) if a price is missing.
 void put(Draft& draft, const TransformedGraph& now, const Substitute& substitute, std::size_t index,
          const Replacement& made);
 
 class Substitutes {
  public:
-  // `now` is the graph of what the draft holds; both must outlive it.
+  // `now` is the graph of the draft; both must outlive this object.
   Substitutes(Draft& draft, const TransformedGraph& now);
 
-  // Applies one more. Returns false, without any change, if the ones before must be finished first;
-  // never for the first one. Throws as replacement_by and put.
+  // Applies one more substitution. Returns false, without any change, if the ones before must be
+  // finished first; never for the first one. Throws as replacement_by and put.
   bool take(const Substitute& substitute, std::size_t index);
   std::size_t count() const { return count_; }
   // Whether a substitution threw after it had begun to change the draft, which is then unusable.
@@ -42,16 +43,17 @@ class Substitutes {
 
   Draft& draft_;
   const TransformedGraph& now_;
-  const std::size_t first_made_;  // the file's index of the first op that these make
+  const std::size_t first_made_;  // file index of the first op that the substitutions make
   std::size_t count_ = 0;
-  bool moves_ = false;  // the one that was taken moves others
+  bool moves_ = false;  // the last substitution moves ops that it does not make
   bool begun_ = false;
   std::string last_rule_;
-  // Of the graph: what is gone or is read or made in another way; whose readers are others.
+  // Marks by id of the graph. ops_: removed, with other operands, or with another position.
+  // tensors_: removed, or with another producer or other readers.
   std::vector<std::uint8_t> ops_, tensors_;
-  // Of each tensor of the graph who changes it: one at most, as all who do so read it.
+  // The op that mutates each tensor. There is at most one, since a mutating op also reads.
   std::vector<OpId> mutators_;
-  // Mutators that what the last one makes has to stand right before.
+  // Mutators that must come directly after ops which the last substitution makes.
   std::vector<OpId> before_;
 };
 

@@ -15,24 +15,26 @@
 
 namespace lowtide {
 
-// All ids are those of the graph; of a tensor that the rule makes it is the number of the graph's
-// tensors plus its place in `tensors`.
+// The ops that a rule makes and removes. All ids are those of the graph. The id of a new tensor is
+// the number of the graph's tensors plus its index in `tensors`.
 struct Replacement {
   struct Made {
     Op op;  // without a price
-    // The op of the graph that it is like, as a price can be told by; invalid for a copy.
+    // The op of the graph from whose price the price of this one can be estimated; invalid for a
+    // copy.
     OpId like;
     std::vector<TensorId> inputs, outputs;
     std::vector<InPlacePair> in_place;
   };
   struct Reader {
     OpId op;
-    std::vector<Operand> operands;  // all of them, as they are now
+    std::vector<Operand> operands;  // all operands after the substitution
   };
   std::vector<Tensor> tensors;
-  std::vector<Made> ops;  // each after those that it needs
+  std::vector<Made> ops;  // in topological order
   std::vector<Reader> readers;
-  std::vector<OpId> gone;  // with what they made, unless one of `ops` makes it
+  // The ops to remove. Their outputs are removed as well, unless one of `ops` makes them.
+  std::vector<OpId> gone;
 };
 
 class Rewriting;
@@ -41,19 +43,19 @@ struct Rule {
   std::string_view name;
   bool exact;                                 // no bit changes, on any device
   std::span<const std::string_view> anchors;  // kinds of ops
-  // The ops of each match at this anchor, as Substitute::ops has them. It may propose what is
-  // refused, but the same from no two anchors.
+  // The ops of each match at this anchor, in the order of Substitute::ops. `make` may refuse a
+  // match. No two anchors return the same match.
   std::vector<std::vector<OpId>> (*matches)(const Graph& graph, OpId anchor);
   void (*make)(Rewriting& rewriting);
-  // It asks who makes what its ops read, and who else reads that.
+  // The rule also inspects the producers and the other readers of what its ops read.
   bool looks_back = false;
 };
 
 std::span<const Rule* const> substitution_rules();
 const Rule* find_substitution_rule(std::string_view name);  // null if there is none
 
-// TransformRefused, naming the op, where the rule does not hold for these ops, or an op that it
-// takes away has effects or is waited for by others.
+// Throws TransformRefused, naming the op, if the rule does not apply to these ops, or if an op to
+// remove has effects, or if another op must come after it without reading it (Op::after).
 Replacement replacement_by(const Rule& rule, const Graph& graph, std::span<const OpId> ops,
                            const Labels& labels);
 

@@ -33,7 +33,7 @@ std::string named(AnyId id) {
   return (std::is_same_v<AnyId, OpId> ? "op " : "tensor ") + std::to_string(id.index());
 }
 
-// What the list has prices of, each once.
+// The ops or tensors of the list of prices; refuses duplicates and negative prices.
 template <class AnyId>
 std::unordered_set<AnyId> priced(const std::vector<Price<AnyId>>& prices, const std::string& list) {
   std::unordered_set<AnyId> seen;
@@ -55,7 +55,8 @@ std::unordered_set<OpId> each_once(const std::vector<OpId>& ops) {
   return seen;
 }
 
-// `before`: ops that are priced there, of which there may be no parts.
+// `before`: ops with a price for the work before the parts. They may have no work in the parts, and
+// no price here.
 void check_prices(const std::vector<OpPrice>& prices, const std::string& list,
                   const std::vector<OpId>& ops, const std::unordered_set<OpId>& among,
                   const std::unordered_set<OpId>& before) {

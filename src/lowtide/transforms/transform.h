@@ -28,43 +28,43 @@ struct Price {
 using OpPrice = Price<OpId>;
 using TensorPrice = Price<TensorId>;
 
-// A dimension of a tensor, counted in its shape. One for each component of a region; all other
-// dimensions follow from it.
+// A dimension of a tensor, as an index into its shape. A split names one for each connected
+// component of its region; the dimensions of all other tensors follow from it.
 struct SplitAxis {
   TensorId tensor;
   std::int64_t dim = 0;
   bool operator==(const SplitAxis&) const = default;
 };
 
-// Fission (MAGIS, section 4.2): every op of a region runs `parts` times on slices along an axis.
+// Fission (MAGIS, section 4.2): every op of a region runs `parts` times, on slices along an axis.
 struct Split {
-  std::vector<OpId> ops;  // those that carry the axis, each once
+  std::vector<OpId> ops;  // the region, each op once
   std::int64_t parts = 2;
   std::vector<SplitAxis> axes;
   bool exact = false;  // claimed: results are bit-identical
-  // Of one part of every op: one list for all parts, or one list for each part.
+  // The price of one part of every op: one list for all parts, or one list for each part.
   std::vector<std::vector<OpPrice>> prices;
-  std::vector<OpPrice> before;     // of the work that an op does once for all parts
-  std::vector<TensorPrice> joins;  // of copying one part of an output to its place, or adding it
+  std::vector<OpPrice> before;     // the price of the work that an op does once for all parts
+  std::vector<TensorPrice> joins;  // the price of copying, or adding, one part of an output
 
   bool operator==(const Split&) const = default;
 };
 
-// The backward runs within the forward: ops that depended on the barrier may run before it.
+// Runs the backward within the forward: ops that depended on the barrier may run before it.
 struct Hoist {
   TensorId tangent;  // the barrier's only output
   bool exact = false;
-  std::vector<TensorPrice> joins;  // of scaling a gradient by the tangent that arrives at the end
+  std::vector<TensorPrice> joins;  // the price of scaling a gradient by the caller's tangent
 
   bool operator==(const Hoist&) const = default;
 };
 
-// A pattern replaced by another that computes the same, by a rule of substitution.h.
+// Replaces a pattern of ops by other ops with the same result, by a rule of substitution.h.
 struct Substitute {
   std::string rule;
   std::vector<OpId> ops;  // the arguments of the rule, each once
   bool exact = false;
-  std::vector<OpPrice> prices;  // of the ops that it makes, which get the next indices
+  std::vector<OpPrice> prices;  // of the new ops, which get the next file indices
 
   bool operator==(const Substitute&) const = default;
 };

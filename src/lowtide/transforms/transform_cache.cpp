@@ -1,10 +1,11 @@
-// Problem: a search over lists of transforms plans, verifies and extends each list many times, and
-// to apply the list often takes longer than what is then done with its graph.
+// Problem: a search over lists of transforms plans, verifies and extends each list many times.
+// Applying the list often takes longer than planning its graph.
 //
 // Idea: the transformed graph depends on the list alone, so it is cached with the list; the least
 // recently used lists are dropped.
 //
-// Loses: a list is compared with all cached ones, so there are few; and their graphs take memory.
+// Loses: each look-up compares the list with all cached lists, so the cache must be small; the
+// cached graphs take memory.
 #include "lowtide/transforms/transform_cache.h"
 
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace lowtide {
 
 namespace {
 
-// The most ops of all cached graphs together, each of which takes a kilobyte or two; two graphs
-// are cached however large they are.
+// The most ops of all cached graphs together; an op takes one or two kilobytes. Two graphs are
+// cached whatever their size.
 constexpr std::size_t kMostOps = 150'000, kLeastGraphs = 2;
 
 bool begins_with(std::span<const Transform> list, const std::vector<Transform>& start) {

@@ -17,7 +17,8 @@ class TransformRefused : public InputError {
   using InputError::InputError;
 };
 
-// The role of an op in a split: it belongs to part `part` of `transform`, or runs once before them.
+// The role of an op in a split: it belongs to part `part` of the transform with this index, or runs
+// once before all parts (kBefore).
 struct PartOf {
   static constexpr std::int32_t kBefore = -1;
   std::int32_t transform = 0, part = 0;
@@ -28,9 +29,9 @@ struct TransformedGraph {
   Graph graph;
   IdVector<OpId, OpId> op_index;              // file index of each op of `graph`
   IdVector<TensorId, TensorId> tensor_index;  // likewise
-  std::vector<OpId> ops;                      // by file index; invalid for removed ones
-  std::vector<TensorId> tensors;
-  IdVector<OpId, std::vector<PartOf>> parts;  // outermost split first; empty outside of them
+  std::vector<OpId> ops;                      // by file index; invalid for removed ops
+  std::vector<TensorId> tensors;              // likewise
+  IdVector<OpId, std::vector<PartOf>> parts;  // outermost split first; empty outside of splits
   // For each op, the op of the original graph that it is, computes a part of, or joins the parts
   // of; invalid if there is none.
   IdVector<OpId, OpId> source;

@@ -23,7 +23,7 @@ def offloaded(program: Program, scheduled: Schedule) -> dict[str, int]:
 
 def techniques(graph: lowtide.Graph, program: Program, transforms: list[dict[str, Any]], schedule_: Schedule,
                 cost: lowtide.Cost) -> list[Technique]:
-    """What each technique did: the transforms one by one, then what the plan of their graph does."""
+    """The effect of each technique: first each transform, then the techniques of the plan of their graph."""
     found, whole, own = [], graph.duration or 1, graph
     end = 0
     for several in together(transforms):

@@ -1,4 +1,4 @@
-"""The memory that a plan must leave to others, as a graph and limits for the planner."""
+"""The memory that other graphs need beside a plan, as a graph and limits for the planner."""
 
 from __future__ import annotations
 

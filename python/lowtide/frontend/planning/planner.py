@@ -38,14 +38,14 @@ from .report import Report, held_by
 from .schedule import Schedule, schedule
 from .search import NotInParts, Search, Transforms
 
-_ATTEMPTS = 3  # at a plan whose copies code can make as they are
+_ATTEMPTS = 3  # to find a plan whose copies the code can make unchanged
 
 
 def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
                  start: lowtide.Plan | None = None) -> tuple[Schedule, Report]:
     """The plan of `program` under these constraints.
 
-    budget: bytes in the place of that of the options.  start: a plan that may be known.  Raises BudgetError if no plan keeps the
+    budget: bytes, instead of the budget of the options.  start: a known plan, if any.  Raises BudgetError if no plan keeps the
     budget.
     """
     began = time.perf_counter()
@@ -60,7 +60,7 @@ def plan_program(program: Program, options: Options, constraints: Constraints, b
 class Question:
     """A planning question: a program with its constraints.
 
-    limit: the budget in bytes.  smallest: is the plan with the smallest peak wanted?  program: the program that may be transformed;
+    limit: the budget in bytes.  smallest: whether to search the plan with the smallest peak.  program: the program that may be transformed;
     given: the original one.  graph: with the memory of others.
     """
 
@@ -77,8 +77,8 @@ class Question:
         held_graph = self.graph if self._held is constraints else self._held.graph(self.program)
         self.problem = lowtide.Problem(held_graph, self.limit, order=options.order,
                                        live_limits=self._held.live_limits(self.program), **self.asked)
-        self.reduced = self.problem.without_limits()  # whose graph alone says what has to be kept
-        # transforms, and what was made of them
+        self.reduced = self.problem.without_limits()  # its graph determines the tensors to keep
+        # transforms -> the program and problem made of them
         self._latest: tuple[Transforms, tuple[Program, lowtide.Problem]] = [], (self.program, self.problem)
 
     def _check_host_budget(self) -> None:
@@ -89,7 +89,7 @@ class Question:
                               "the host", 0, None, self.limit)
 
     def answer(self, start: lowtide.Plan | None) -> Answer:
-        """The plan that is found, scheduled and verified.  Raises BudgetError."""
+        """Finds, schedules and verifies a plan.  Raises BudgetError."""
         file = cache.path_of("plans", self.reduced.graph.hash, self.limit, self.options.order, self.options.plan_key(),
                              self.asked.get("link"), self.asked.get("host_budget"), self.smallest, lowtide.__version__)
         found = self._from_cache(file)
@@ -99,7 +99,7 @@ class Question:
             except NotInParts as error:
                 warnings.warn(f"lowtide: {self.program.graph.name} does not run in parts: {error}", LowtideWarning, stacklevel=3)
                 return Question(self.given, self.options.without_transforms(), self.constraints, self.limit).answer(start)
-            if found.facts["stopped_by"] != "cancelled":  # a poorer plan than the next start would find
+            if found.facts["stopped_by"] != "cancelled":  # a later start would find a better plan
                 cache.write(file, found.facts | {"transforms": found.transforms, "steps": list(found.plan.steps)})
         if found.facts["instead"]:
             warnings.warn(f"lowtide: {found.facts['instead']}", LowtideWarning, stacklevel=3)
@@ -118,7 +118,7 @@ class Question:
         return self._latest[1]
 
     def _from_cache(self, file: Path | None) -> _Found | None:
-        """What an earlier search has found, if it is there and still holds."""
+        """The result of an earlier search, if it is cached and still valid."""
         entry = cache.read(file)
         try:
             transforms = entry["transforms"]
@@ -141,7 +141,7 @@ class Question:
     # ---- schedule
 
     def _as_code(self, made: Program, plan: lowtide.Plan) -> tuple[Schedule, lowtide.Plan, Program, lowtide.Graph]:
-        """What code makes of a plan: its schedule, with the plan, the program and the graph of that."""
+        """The schedule of a plan's generated code, with the plan, the program and the graph of the schedule."""
         scheduled = schedule(made, list(plan.steps))
         run = dataclasses.replace(made, graph=scheduled.graph)
         return scheduled, self._on_machine(scheduled.steps), run, self.constraints.graph(run)
@@ -152,14 +152,14 @@ class Question:
         return lowtide.Plan(steps, machine=self.problem.machine if any(kind in COPIES for kind, *_ in steps) else None)
 
     def _peak_of(self, made: Program, plan: lowtide.Plan) -> int:
-        """Bytes that the code of a plan takes."""
+        """The peak of a plan's generated code in bytes."""
         _, plan, _, final = self._as_code(made, plan)
         return lowtide.simulate(final, plan).peak
 
     # ---- verify
 
     def _verified(self, found: _Found) -> Answer:
-        """The code of the plan that was found, with its cost where it keeps the budget."""
+        """The generated code of the plan, with its cost if it keeps the budget."""
         made, _ = self.transformed(found.transforms)
         scheduled, plan, run, final = self._as_code(made, found.plan)
         asked = lowtide.Problem(final, self.limit, live_limits=self.constraints.live_limits(run), **self.copies)
@@ -201,12 +201,12 @@ class Answer:
 
     @functools.cached_property
     def timeline(self) -> lowtide.Timeline:
-        """What the code holds at each of its steps, whether it keeps the budget or not."""
+        """The live bytes at each step of the code, whether it keeps the budget or not."""
         return lowtide.simulate(self.graph, self.plan)
 
 
 def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
-    """The same for a graph that stays as it is."""
+    """The same question without transforms."""
     if "link" not in asked:
         return {}
     techniques = [name for name in asked["techniques"] if name not in TRANSFORMS]
@@ -214,8 +214,8 @@ def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan | None) -> Answer:
-    """The plan within as much less than the budget as the code of the one before takes more; then the smallest that code can
-    run, and at last one without copies.  answer: the first, whose code takes more than the budget.
+    """Plans again for a budget lowered by the excess of the previous code; then for the smallest budget whose plan code can run;
+    finally without copies.  answer: the first answer, whose code exceeds the budget.
 
     Raises BudgetError.
     """
@@ -227,7 +227,7 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
             if taken.peak <= narrower or taken.violation is not None:
                 break
             narrower -= taken.peak - narrower
-            if narrower < max(floor, 1):  # which nothing can keep
+            if narrower < max(floor, 1):  # no plan can keep it
                 break
             answer = Question(given, options, constraints, narrower).answer(start)
             if answer.cost is not None:

@@ -1,1 +1,1 @@
-"""What users call: optimize, step, explain, capture, and the backend of torch.compile."""
+"""The public functions: optimize, step, explain, capture, and the backend of torch.compile."""

@@ -95,7 +95,7 @@ def _trained(program: Program) -> int:
 
 def as_builder(model: torch.nn.Module | Callable[[], Built], inputs: Any, loss: LossFunction | None,
                kwargs: Mapping[str, Any] | None = None) -> Callable[[], Built]:
-    """What trace_step takes, of a module with its inputs and loss, or of a builder."""
+    """The argument of trace_step for a module with its inputs and loss, or for a builder."""
     if not isinstance(model, torch.nn.Module):
         return model
     given, named = arguments(inputs, kwargs)

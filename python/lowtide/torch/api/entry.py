@@ -1,4 +1,4 @@
-"""The ways in: `backend` for torch.compile, and `optimize`, which plans before the first step."""
+"""The entry points: `backend` for torch.compile, and `optimize`, which plans before the first step."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
 
 
 def _compiled_module() -> torch.nn.Module | None:
-    """The module whose code the tracer is at, if it is one's."""
+    """The module whose code is being traced, if the code belongs to one."""
     tx = frame_traced()
-    if tx is None:  # whoever calls has a graph of his own
+    if tx is None:  # the caller has its own graph
         return None
     return next((module for module in _objects_of(tx.output.root_tx) if isinstance(module, torch.nn.Module)), None)
 
 
 def _objects_of(tx: Any) -> list[Any]:
-    """Whose method the function is that is traced, if it is one: what is called self, also behind a graph break, where it has
-    other arguments; or the first argument, whatever it is called, of a forward that is this one's."""
+    """The owner of the traced method, if it is a method: the variable `self`, which exists after a graph break, too, when the
+    arguments differ; or the first argument, of any name, if its class has the traced code as its forward."""
     code, found = tx.f_code, [tx.f_locals.get("self")]
     if code.co_argcount:
         found.append(tx.f_locals.get(code.co_varnames[0]))
@@ -88,7 +88,7 @@ def _objects_of(tx: Any) -> list[Any]:
 
 
 def _is_at(module: torch.nn.Module) -> bool:
-    """Is the tracer at the module's own code, or at what calls that for it, as it does for modules of torch.nn?"""
+    """Whether the traced code is the module's own, or the wrapper that calls it, as for modules of torch.nn."""
     tx = frame_traced()
     if tx is None:
         return True
@@ -97,10 +97,10 @@ def _is_at(module: torch.nn.Module) -> bool:
 
 
 def _calling_module() -> torch.nn.Module | None:
-    """The outermost module whose code calls what is traced."""
+    """The outermost module whose code calls the traced code."""
     frame, found = inspect.currentframe(), None
     while frame is not None:
-        # a look at the variables of other frames would hold them for as long as these last
+        # reading f_locals of other frames would keep their variables alive as long as the frames
         owner = frame.f_locals.get("self") if frame.f_code.co_filename in _CALLING else None
         if isinstance(owner, torch.nn.Module):
             found = owner._orig_mod if isinstance(owner, OptimizedModule) else owner
@@ -133,7 +133,7 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
 
 def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs: Any,
                     kwargs: Mapping[str, Any] | None) -> torch.nn.Module:
-    """`optimize` of these settings."""
+    """`optimize` with these settings."""
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         if torch.nn.parameter.is_lazy(tensor):
             raise ValueError(f"{name} has no size yet: call the lazy module once, under torch.no_grad(), before it is planned")
@@ -165,7 +165,7 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
 
 
 def _group_of(module: torch.nn.Module) -> Group:
-    """A group for the graphs of a module, which knows what stays."""
+    """A group for the graphs of a module; the module's parameters and buffers are known to stay."""
     group = Group()
     group.train(module.parameters())
     group.outside.belongs_to(module)
@@ -175,8 +175,8 @@ def _group_of(module: torch.nn.Module) -> Group:
 
 
 class _Rehearsed(BaseException):
-    """Ends a rehearsal; no handler in the model's code is to take it for an error of its own.  error: why a graph whose
-    sizes or numbers are open, which is planned when it is reached, cannot be planned."""
+    """Ends a rehearsal.  Not an Exception, so that no handler in the model's code catches it.  error: the reason why a graph with
+    open sizes or numbers, which is planned when it is reached, cannot be planned."""
 
     def __init__(self, error: Exception | None = None) -> None:
         super().__init__()
@@ -184,15 +184,15 @@ class _Rehearsed(BaseException):
 
 
 class _Compiled:
-    """A compiled module that can be rehearsed: all is compiled, and nothing computed.
+    """A compiled module that can be rehearsed: everything is compiled, nothing is computed.
 
-    A rehearsal ends where the first graph is to run, before anything that the model's code does with its results:
-    the tracer keeps all of that for after.  Only if the tracer broke the model there are more graphs; they are
-    reached on zeros, and numbered.  It is a copy of the module that is rehearsed, with the same parameters, so that
-    nothing the model's code keeps for itself is touched; the tracer takes what it has compiled for one for the other.
+    A rehearsal ends where the first graph would run, before the model's code uses the results: the tracer defers all side
+    effects until then.  There are more graphs only after a graph break; they are reached with zeros as results, and numbered.
+    The rehearsal runs a copy of the module with the same parameters, so that the state of the model's code stays unchanged;
+    the tracer reuses the compiled code of the copy for the module.
 
-    A copy of the compiled module, by copy.deepcopy or pickle, reaches this object by its backend.  It is planned at its
-    own first call: what was compiled for the one, and what is known of its tensors, is not the other's.
+    A copy of the compiled module, by copy.deepcopy or pickle, reaches this object through its backend.  It is planned at its
+    own first call, since compiled code and facts about tensors belong to one module.
     """
 
     def __init__(self, module: torch.nn.Module, settings: Settings, group: Group) -> None:
@@ -247,7 +247,7 @@ class _Compiled:
         progress.stage("tracing the step")
         try:
             module = copy.deepcopy(self._plain, {id(p): p for p in self._plain.parameters()})
-        except Exception:  # modules may hold anything; then no more than the first graph is reached
+        except Exception:  # a module that cannot be copied: only the first graph is reached
             module, self._stands_in = None, False
         self._breaks = _graph_breaks()
         self._rehearsing, self._rehearsed = True, module or self._plain
@@ -294,13 +294,13 @@ def _prepare(run: EachShape, args: tuple[Any, ...]) -> None:
 
 
 def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:
-    """What a copy of an optimized module is compiled by."""
+    """The compiler of a copy of an optimized module."""
     return _Compiled(module, settings, _group_of(module))
 
 
 @contextlib.contextmanager
 def _generators_kept(module: torch.nn.Module) -> Iterator[None]:
-    """Leaves the generators of Python and of NumPy as they are, and those that the code of a module has by a name."""
+    """Restores the generators of Python and NumPy afterwards, and those that a module's code refers to by name."""
     numpy = sys.modules.get("numpy")
     back: list[Callable[[], object]] = [functools.partial(random.setstate, random.getstate())]
     if numpy:
@@ -320,7 +320,7 @@ def _generators_kept(module: torch.nn.Module) -> Iterator[None]:
 
 
 def _named_in_code(module: torch.nn.Module) -> Iterator[Any]:
-    """What the forwards of a module's parts have of variables around them: globals, and locals of functions outside."""
+    """The variables outside the forwards of a module and its submodules: globals, and locals of enclosing functions."""
     seen: set[Any] = set()
     for part in module.modules():
         forward = inspect.unwrap(getattr(part.forward, "__func__", part.forward))
@@ -328,7 +328,7 @@ def _named_in_code(module: torch.nn.Module) -> Iterator[Any]:
             continue
         seen.add(forward)
         for cell in forward.__closure__ or ():
-            with contextlib.suppress(ValueError):  # nothing is in it yet
+            with contextlib.suppress(ValueError):  # an empty cell
                 yield cell.cell_contents
         for name in forward.__code__.co_names:
             if name in forward.__globals__:
@@ -336,7 +336,7 @@ def _named_in_code(module: torch.nn.Module) -> Iterator[Any]:
 
 
 def _copies(values: Any) -> Any:
-    """The same arguments, tensors copied as far as a copy looks the same to the tracer."""
+    """The same arguments; tensors are copied if the tracer cannot tell the copy from the original."""
     made: dict[int, torch.Tensor] = {}
 
     def copied(value: torch.Tensor) -> torch.Tensor:

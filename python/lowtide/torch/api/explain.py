@@ -51,7 +51,7 @@ class Explanation:
     _program: Program
 
     def modules(self, outcome: Any) -> list[tuple[str, int, float]]:
-        """What a plan computes again: (module path, computations, share of one pass's time), most time first.
+        """The recomputations of a plan: (module path, computations, share of one pass's time), most time first.
 
         Paths are cut short where there would be more than twenty.
         """

@@ -1,4 +1,4 @@
-"""What of lowtide.torch works on a card: its budgets, its bits, and its predictions, measured in some minutes.
+"""Checks lowtide.torch on a GPU in some minutes: budgets, bit-identity and predicted times.
 
     python -m lowtide.torch.check --out results
 

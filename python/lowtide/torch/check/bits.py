@@ -1,4 +1,4 @@
-"""What a step leaves behind, and whether two steps leave the same to the last bit."""
+"""The results of a step, and whether two steps have bit-identical results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SEED = 1
 
 @dataclass(frozen=True)
 class Left:
-    """What a step leaves, on the host: loss, gradients (None where there is none), buffers, the generator's state."""
+    """The results of a step, on the host: loss, gradients (None for a missing one), buffers, the generator's state."""
 
     loss: list[torch.Tensor]
     gradients: list[torch.Tensor | None]
@@ -37,7 +37,7 @@ def put_back(module: nn.Module, buffers: list[torch.Tensor]) -> None:
 
 
 def step_from(run: Callable[..., torch.Tensor], module: nn.Module, inputs: Inputs, buffers: list[torch.Tensor]) -> Left:
-    """What a step leaves that begins with those buffers, no gradients and one seed; the module is then as it was."""
+    """The results of a step that begins with these buffers, no gradients and a fixed seed.  Restores the module."""
     put_back(module, buffers)
     module.zero_grad(set_to_none=True)
     torch.manual_seed(_SEED)

@@ -66,13 +66,13 @@ class Attention(nn.Module):
 
 def gpt(context: Context, dtype: torch.dtype = torch.float32, layers: int = 12, batch: int = 16,
         dropout: float = 0.0) -> tuple[Gpt, Any]:
-    """Of 136 million parameters with 12 layers; in bf16 a step of 16 sequences takes 8 GiB, in f32 one of 8 with 8 layers 7."""
+    """A GPT of 136 million parameters with 12 layers; in bf16 a step of 16 sequences takes 8 GiB, in f32 one of 8 with 8 layers 7."""
     size = (256, 64, min(layers, 3), 4, 64) if context.tiny else (32768, 768, layers, 12, 1024)
     return _made(context, size, 4 if context.tiny else batch_that_fits(context, batch, 0.28 * dtype.itemsize), dtype, dropout)
 
 
 def large_gpt(context: Context) -> tuple[Gpt, Any]:
-    """Of 1.3 billion parameters, in bf16: 2.7 GB of weights, as much of gradients, and up to 4 GiB a sequence."""
+    """A GPT of 1.3 billion parameters, in bf16: 2.7 GB of weights, as much of gradients, and up to 4 GiB a sequence."""
     size = (256, 64, 4, 4, 64) if context.tiny else (32768, 2048, 24, 16, 2048)
     return _made(context, size, 4 if context.tiny else batch_that_fits(context, 8, 4, fixed=6), torch.bfloat16, 0.0)
 

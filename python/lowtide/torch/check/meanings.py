@@ -1,30 +1,30 @@
-"""What a result may say is wrong, and what else there may be to know: each key with one line on what it means."""
+"""The keys of failures and notices in a result, each with one line that explains it."""
 
 from __future__ import annotations
 
 FAULTS = {
-    "budget": "a step took more than its budget, in bytes that tensors asked for: the plan counts too little; please report it",
-    "rounding": "a step took more than its budget only as the allocator counts it, in blocks that are larger than what was "
-                "asked for: reserve= in optimize, or PYTORCH_ALLOC_CONF=expandable_segments:True, makes up for it",
-    "plan": "the peak is more than 2 % off the plan's: budgets hold, and could be used better",
+    "budget": "a step exceeded its budget in requested bytes: the plan counts too little; please report it",
+    "rounding": "a step exceeded its budget only in the allocator's blocks, which are larger than the requested bytes: set "
+                "reserve= in optimize, or PYTORCH_ALLOC_CONF=expandable_segments:True",
+    "plan": "the peak differs from the plan's by more than 2 %: budgets hold, but could be used better",
     "bits": "loss, gradients, buffers, parameters or the generator's state differ from eager's; please report it",
-    "far": "gradients in parts are further from eager's than another order of sums explains; please report it",
-    "repeat": "eager execution gave other bits the second time, so whether a plan keeps them cannot be said here",
-    "prediction": "the extra time is more than 3 points off what the plan says: choose budgets by measured times",
-    "prices": "the step without a plan takes another time than the sum of its measured kernels: predictions are off alike",
-    "pinning": "memory on the host cannot be pinned, so copies hold up the host: offloading is slow here (ulimit -l, containers)",
-    "blocks": "the allocator gives out blocks of other sizes than plans count with: peaks may lie above the plan by as much",
-    "draws": "dropout that is computed again draws other numbers here, so plans would change results; please report it",
-    "tests": "tests of the project fail here: results.json has their output",
-    "error": "an exception ended this part: results.json has where it came from",
-    "time": "it was stopped at its time limit; what it had found is above",
-    "died": "its process ended: worker.log has its last words",
-    "left out": "no time was left: --seconds gives more, --sections runs it alone",
+    "far": "gradients of split ops differ from eager's by more than another order of sums explains; please report it",
+    "repeat": "eager execution itself is not repeatable here, so bit-identity of plans cannot be checked",
+    "prediction": "the overhead differs from the plan's by more than 3 percentage points: choose budgets by measured times",
+    "prices": "the time of a step without a plan differs from the sum of its measured kernels: predictions have the same error",
+    "pinning": "host memory cannot be pinned, so copies block the host: offloading is slow here (ulimit -l, containers)",
+    "blocks": "the allocator's block sizes differ from those that plans assume: peaks may exceed the plan by the difference",
+    "draws": "recomputed dropout draws other numbers here, so plans would change results; please report it",
+    "tests": "the project's tests fail here: results.json has their output",
+    "error": "an exception ended this section: results.json has its traceback",
+    "time": "the section reached its time limit; its results so far are above",
+    "died": "the section's process ended: worker.log has its last output",
+    "left out": "no time was left for the section: raise --seconds, or run it alone with --sections",
 }
 NOTES = {
-    "host": "the host queues kernels as slowly as the device runs them, so the host is what is timed: larger batches show more",
-    "smallest": "no plan keeps that budget: the smallest that was found was run in its place",
-    "traced": "PyTorch's tracer changes bits of this model, as its plan's report says; the plan changes none of the traced step's",
+    "host": "the host queues kernels no faster than the device runs them, so times are the host's: use larger batches",
+    "smallest": "no plan keeps that budget: the plan with the smallest peak was run instead",
+    "traced": "PyTorch's tracer changes bits of this model, as the plan's report says; the plan changes no bit of the traced step",
     "not deterministic": "PyTorch has no deterministic kernel for an operator of this model",
-    "no tests": "the project's tests, or pytest, are not here: --tests names their folder",
+    "no tests": "the project's tests, or pytest, are missing: name their folder with --tests",
 }

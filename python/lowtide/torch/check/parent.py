@@ -104,7 +104,7 @@ class _Worker:
         self._events.put(None)
 
     def next(self, seconds: float) -> dict[str, Any] | None:
-        """What it says next, None when it has ended; queue.Empty after so many seconds without a word."""
+        """The worker's next event, or None when it has ended.  Raises queue.Empty after `seconds` without an event."""
         return self._events.get(timeout=max(0.0, seconds))
 
     def status(self) -> int:

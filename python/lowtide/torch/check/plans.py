@@ -1,4 +1,4 @@
-"""A step without a plan, and with one: bits, bytes and times beside each other."""
+"""Compares a step with and without a plan: bits, bytes and times."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def beside_eager(took: dict[str, float], beside: Eager) -> dict[str, Any]:
 
 
 def peaks(used: dict[str, int], report: Report) -> dict[str, Any]:
-    """What a step took beside what its plan says."""
+    """The measured memory of a step against its plan."""
     return {**_in_mib(used), "plan_mib": mib(report.peak), "budget_mib": mib(report.budget),
             "above_plan_mib": mib(used["peak"] - report.peak), "requested_above_plan_mib": mib(used["requested"] - report.peak),
             "reserved_beside_peak": round(used["reserved"] / max(1, used["peak"]), 3)}
 
 
 def of_peak(facts: dict[str, Any]) -> list[str]:
-    """What is wrong with a peak: is it above the budget, and by whose doing, and is it the plan's?"""
+    """The faults of a peak: it exceeds the budget, or differs from the plan's peak."""
     if facts["peak_mib"] > facts["budget_mib"]:
         return ["rounding" if facts["requested_mib"] <= facts["budget_mib"] else "budget"]
     return ["plan"] if abs(facts["above_plan_mib"]) > max(_PLAN_MIB, _PLAN * facts["plan_mib"]) else []
@@ -134,7 +134,7 @@ def _of_times(facts: dict[str, Any], beside: Eager) -> tuple[bool, bool]:
 
 
 def of_report(report: Report) -> dict[str, Any]:
-    """What a plan says of itself; times over the whole link, which nobody else uses meanwhile."""
+    """The figures of a plan; times use the whole link, since nothing else uses it meanwhile."""
     took = report.duration_full_link
     return {"ops": report.ops, "own_mib": mib(report.own_peak), "floor_mib": mib(report.floor),
             "resident_mib": mib(report.resident), "inputs_mib": mib(report.inputs),

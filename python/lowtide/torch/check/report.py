@@ -1,4 +1,4 @@
-"""Results for people: a line each as they come, a table of the plans, and what is not as it should be, with what that means."""
+"""Results for people: a line for each result, a table of the plans, and the failures with their explanations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def table(results: Iterable[Result]) -> str:
 
 
 def verdict(results: Sequence[Result]) -> str:
-    """What is not as it should be, each kind with where it was found and what it means; then what else to know."""
+    """The faults, each with the results that have it and its explanation; then the notes."""
     wrong = sum(bool(result["faults"]) for result in results)
     lines = [f"{wrong} of {len(results)} results are not as they should be{':' if wrong else '.'}"]
     lines += _kinds(results, "faults", FAULTS)

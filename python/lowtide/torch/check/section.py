@@ -1,4 +1,4 @@
-"""What a section of the check is, and what it is given: where it runs, how large, until when, and where results go."""
+"""A section of the check and its arguments: device, size, time limit, and the place of its results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Section:
 
 
 class Context:
-    """What a section is given.
+    """The arguments of a section.
 
     device: "cuda" or "cpu".  tiny: models that take a CPU a second.  tests: the folder of the project's tests, if there is
     one.  hear: is called with each result.
@@ -52,7 +52,7 @@ class Context:
         return self.device == "cuda"
 
     def begin(self, section: str, until: float) -> None:
-        """What follows belongs to this section, which has to end at that time of time.monotonic()."""
+        """Begins a section: later results belong to it.  until: its deadline, a time of time.monotonic()."""
         self._section, self._until = section, until
 
     @property
@@ -75,7 +75,7 @@ class Context:
 
     @contextlib.contextmanager
     def guarded(self, what: str) -> Iterator[None]:
-        """What goes wrong within is a result, and the section goes on behind it; raises DeviceLost if nothing can."""
+        """An exception within becomes a result, and the section continues after it.  Raises DeviceLost if the device is lost."""
         try:
             yield
         except DeviceLost:

@@ -1,4 +1,4 @@
-"""How large a model's batch may be on the card that is there."""
+"""The largest batch of a model that fits the GPU."""
 
 from __future__ import annotations
 

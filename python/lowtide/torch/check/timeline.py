@@ -1,4 +1,4 @@
-"""What runs at the same time on a GPU: kernels, and copies each way, by the profiler."""
+"""Kernels and copies that run at the same time on a GPU, from the profiler."""
 
 from __future__ import annotations
 

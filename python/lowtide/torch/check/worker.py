@@ -1,4 +1,4 @@
-"""The process in which sections run: what makes steps repeatable, and one section behind the other."""
+"""The process in which sections run: makes steps repeatable, and runs one section after the other."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_repeatable() -> None:
 
 
 def events_to_parent() -> Callable[[dict[str, Any]], None]:
-    """What hands an event to the parent.  Whatever else is printed goes where errors go."""
+    """A function that sends an event to the parent.  All other output goes to standard error."""
     pipe = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr

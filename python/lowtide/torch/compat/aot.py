@@ -1,4 +1,4 @@
-"""AOTAutograd: the tracer of a forward and its backward, and what makes both graphs."""
+"""AOTAutograd: the tracer of a forward and its backward, and the partition into both graphs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def numbers_stay() -> contextlib.AbstractContextManager[None]:
 
 
 def traced_alone() -> contextlib.AbstractContextManager[Any]:
-    """What is traced within is no part of a tracing around."""
+    """Traces within it are not part of an enclosing trace."""
     return _tracing(None)
 
 

@@ -1,4 +1,4 @@
-"""The engine that runs backwards, its hooks, and the profiler of before `torch.profiler`."""
+"""The engine that runs backwards, its hooks, and the profiler that preceded `torch.profiler`."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from .versions import before
 
 
 def operations_of(packet: Any, target: Any, args: Any, kwargs: Any, results: Any) -> int | None:
-    """Of a call of `target` on fake tensors, by the formula of `packet`; None where there is no formula."""
+    """The operations of a call of `target` on fake tensors, by the formula of `packet`; None if there is no formula."""
     count = flop_registry.get(packet)
     if count is None:
         return None

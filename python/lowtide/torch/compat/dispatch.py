@@ -1,4 +1,4 @@
-"""Operators, and how PyTorch finds the kernel of a call."""
+"""Operators, and the dispatch of a call to a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DistributedDataParallel and FSDP hold."""
+"""The state of DistributedDataParallel and FSDP."""
 
 from __future__ import annotations
 

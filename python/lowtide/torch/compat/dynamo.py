@@ -1,4 +1,4 @@
-"""Dynamo: torch.compile, what it tells of itself, and what it raises."""
+"""Dynamo: torch.compile, its state and its exceptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors without memory, by which PyTorch traces."""
+"""Fake tensors, with which PyTorch traces."""
 
 from .versions import needed
 

@@ -1,4 +1,4 @@
-"""Inductor, which is imported only by who asks for it."""
+"""Inductor, imported only on request."""
 
 from __future__ import annotations
 

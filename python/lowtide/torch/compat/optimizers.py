@@ -1,4 +1,4 @@
-"""What PyTorch's optimizers keep for a parameter."""
+"""The state that PyTorch's optimizers keep for a parameter."""
 
 from __future__ import annotations
 

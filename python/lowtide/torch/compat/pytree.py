@@ -1,4 +1,4 @@
-"""Lists, tuples, dicts and other containers as trees of what they hold."""
+"""Lists, tuples, dicts and other containers as trees of their leaves."""
 
 from .versions import needed
 

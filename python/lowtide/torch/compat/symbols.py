@@ -1,4 +1,4 @@
-"""Symbols for the sizes and numbers that a tracing leaves open."""
+"""Symbols for sizes and numbers that tracing leaves open."""
 
 from .versions import needed
 

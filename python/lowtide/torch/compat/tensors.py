@@ -1,4 +1,4 @@
-"""What PyTorch knows of a tensor and its storage, and says to its own code alone."""
+"""Private properties of PyTorch's tensors and storages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Dynamo knows of the values in a frame that it traces.
+"""Dynamo's knowledge of the values in a traced frame.
 
 Here it is told what to make of some calls.  Where a release of PyTorch has other names for this, VARIABLES is None: graphs
 break at calls that log, and nobody notes who asks whether he is traced.

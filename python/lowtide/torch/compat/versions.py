@@ -1,4 +1,4 @@
-"""The versions of PyTorch that Lowtide runs with, and what it says to others."""
+"""The versions of PyTorch that Lowtide runs with, and the message for all others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check_version(version: str = torch.__version__, stacklevel: int = 3) -> None
 
 @contextlib.contextmanager
 def needed(what: str) -> Iterator[None]:
-    """What is imported within is needed.  Where this PyTorch does not have it, one sentence says so."""
+    """Imports within this context are required.  If this PyTorch lacks one, the error is one sentence."""
     try:
         yield
     except (ImportError, AttributeError) as error:
@@ -75,8 +75,7 @@ def needed(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def optional(what: str) -> Iterator[None]:
-    """What is imported within serves one thing, and all else goes without it.  Where this PyTorch does not have it, a warning
-    says what is missing then."""
+    """Imports within this context serve one feature.  If this PyTorch lacks one, a warning names the feature."""
     try:
         yield
     except (ImportError, AttributeError) as error:

@@ -1,1 +1,1 @@
-"""The machine a step runs on: its memory, its link to the host, its rates, and what tells it from others."""
+"""The machine that a step runs on: its memory, its link to the host, its rates, and its identity."""

@@ -157,6 +157,8 @@ _making = threading.Lock()
 
 def host_of(device: torch.device) -> Host:
     """The host's memory for devices of this type."""
+    if found := _hosts.get(device.type):  # each copy asks
+        return found
     with _making:
         if device.type not in _hosts:
             _hosts[device.type] = Host(host_limit() if device.type == "cuda" else 0)

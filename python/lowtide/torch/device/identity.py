@@ -1,4 +1,4 @@
-"""Which machine this is, for what is measured on it; and real kernels in the midst of tracing."""
+"""The identity of this machine, as a key of measurements; and real kernels during tracing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHOOSES_KERNELS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HI
 
 
 def identity(device: torch.device) -> tuple[Any, ...]:
-    """What measured figures depend on: the processor or card, its libraries, and how a user has set them."""
+    """The key of measurements: the processor or GPU, its libraries, and their settings."""
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.backends.cudnn.version(),

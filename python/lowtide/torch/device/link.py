@@ -32,7 +32,7 @@ class Link(NamedTuple):
 
 @functools.cache
 def measured_link(device: torch.device) -> Link:
-    """What copies take on this device."""
+    """The measured link of this device."""
     file = cache.path_of("costs", "link", _FORMAT, *identity(device))
     known = cache.read(file)
     if not (isinstance(known, list) and len(known) == 3 and all(isinstance(n, int) and n >= 0 for n in known) and all(known[:2])):

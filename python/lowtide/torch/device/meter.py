@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from ..compat import pytree
-from ..tensors.storages import Sizes, storages
+from ..compat.cuda import allocations_of
+from ..tensors.storages import Sizes, allocated, storages
 from .allocations import allocations
 from .host import is_on_host
 
@@ -63,12 +64,13 @@ def workspace(run: Callable[[], Any], device: torch.device) -> int:
     """Bytes that `run` takes at its peak beyond those that are live when it has returned what it made.
 
     On a GPU the statistics of its peak are the user's, and stay: what was allocated and freed again is added up.  That is exact
-    for one allocation; of several the run is repeated with memory of its own, and the figure is the less of the sum and of what
-    that memory grew to beyond the results.
+    for one allocation.  Of several the allocator's own record of a second run tells the peak; while the user has the allocator
+    record for him, the sum stands, which may be too much.
     """
     if device.type == "cuda":
         passing, allocations = _passing(run, device)
-        return passing if allocations <= 1 else min(passing, _grown(run, device, passing))
+        steps = allocations_of(run, device) if allocations > 1 else None
+        return passing if steps is None else min(passing, above_rest(steps, device))
     held: list[Any] = []
     peak, rest = _rise_and_rest(lambda: held.append(run()))
     return peak - max(rest, 0)
@@ -90,18 +92,10 @@ def _passing(run: Callable[[], Any], device: torch.device) -> tuple[int, int]:
     return size, count
 
 
-def _grown(run: Callable[[], Any], device: torch.device, otherwise: int) -> int:
-    """Bytes that a memory pool of its own grows to in a run, beyond those of the results; `otherwise` where PyTorch has none."""
-    try:
-        pool = torch.cuda.MemPool()
-        with torch.cuda.use_mem_pool(pool, device):
-            made = run()
-        torch.cuda.synchronize(device)
-        segments = pool.snapshot()
-        del made
-        return sum(segment["total_size"] - segment["allocated_size"] for segment in segments)
-    except (AttributeError, KeyError, RuntimeError, TypeError):
-        return otherwise
+def above_rest(steps: Iterable[int], device: torch.device) -> int:
+    """Bytes at the peak of allocations, and of frees as negative numbers, beyond those at their end."""
+    sums = list(itertools.accumulate((allocated(size, device) if size > 0 else -allocated(-size, device) for size in steps), initial=0))
+    return max(sums) - max(sums[-1], 0)
 
 
 def _rise_and_rest(run: Callable[[], Any]) -> tuple[int, int]:
@@ -117,7 +111,7 @@ def bytes_held(*things: Any) -> int:
 
 
 def storages_held(*things: Any, but: Callable[[torch.Tensor], bool] = lambda _: False) -> Sizes:
-    """What bytes_held adds up: storage -> bytes.  but: of which tensors none is wanted."""
+    """The storages that bytes_held adds up, with their bytes.  but: tensors to exclude."""
     seen: Sizes = {}
 
     def walk(thing: Any) -> None:

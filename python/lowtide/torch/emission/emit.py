@@ -103,7 +103,7 @@ def _scale(program: Program, backward: HalfGraphBuilder, tangent: fx.Node, arriv
 
 @contextlib.contextmanager
 def _named() -> Iterator[list[HalfGraphBuilder]]:
-    """What goes wrong within is a CaptureError that names the node at which the last of these halves is."""
+    """An exception within becomes a CaptureError that names the current node of the last of these halves."""
     halves: list[HalfGraphBuilder] = []
     try:
         yield halves

@@ -85,7 +85,7 @@ class HalfGraphBuilder:
         return key in self.values or self._parent is not None and self._parent.knows(key)
 
     def take(self, value: fx.Node) -> fx.Node:
-        """What the forward saves of its node `value`, on this half."""
+        """The placeholder, on this half, of the forward's saved node `value`."""
         self.saved.append(value)
         with self.graph.inserting_after(self._last_saved):
             self._last_saved = self._new_placeholder(value.name, value.meta)

@@ -65,7 +65,7 @@ class Accounts:
         return {key for captured in self._captured_graphs if captured.trains for key in (*captured.leaves, *captured.own)}
 
     def peak(self, pass_: ObservedPass, others: int) -> int:
-        """What the plan of a graph takes with so many bytes of others beside it."""
+        """The peak of a graph's plan with `others` bytes beside it."""
         captured = pass_.captured
         report = captured.report
         assert report is not None and captured.to_plan is not None, _PLANNED

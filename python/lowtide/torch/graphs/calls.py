@@ -89,7 +89,7 @@ class Calls:
             self.trained.add(frozenset(key for pass_ in self.step for key in pass_.captured.leaves))
 
     def planned(self) -> None:
-        """What is new by now has been planned for."""
+        """Marks all news so far as planned."""
         self.news, self.fresh = False, []
 
     def forward(self, captured: GraphRecord, args: Iterable[Any]) -> ObservedPass | None:

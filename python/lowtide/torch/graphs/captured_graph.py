@@ -202,7 +202,7 @@ class CapturedGraph:
             self._inputs = []
 
     def _run(self, side: str, code: object) -> Callable[..., Any]:
-        """What compiles a side; the two of a step are of the same `code`."""
+        """The compiler of a side; the two sides of a step have the same `code`."""
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             name = f"graph {self._record.number} {side}"
             if side == "forward":
@@ -266,7 +266,7 @@ class CapturedGraph:
 
     def partition(self, joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int,
                   **rest: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
-        """What AOTAutograd calls: the forward and backward graphs of the plan."""
+        """Called by AOTAutograd: the forward and backward graphs of the plan."""
         self._handed_out = num_fwd_outputs
         parts = self._emitted(joint, num_fwd_outputs, trains=True)
         return parts or default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
@@ -277,7 +277,7 @@ class CapturedGraph:
         return self._emitted(module, len(output.args[0]), trains=False) or module
 
     def _emitted(self, joint: fx.GraphModule, num_fwd_outputs: int, *, trains: bool) -> Any:
-        """What the plan of a graph became; None for one that no plan can run, or that is planned later."""
+        """The code of a graph's plan; None if no plan can run it, or if it is planned later."""
         try:
             if self._symbols:
                 self._symbols.check(joint)

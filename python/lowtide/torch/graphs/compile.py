@@ -162,6 +162,6 @@ class EachShape:
 
 
 def _kinds(args: tuple[Any, ...]) -> Any:
-    """What of arguments is the same at all sizes."""
+    """The properties of arguments that do not depend on sizes."""
     return (tuple((a.dtype, a.device, a.requires_grad, a.dim()) if isinstance(a, torch.Tensor) else type(a) for a in args),
             torch.is_grad_enabled())

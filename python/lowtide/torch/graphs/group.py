@@ -1,4 +1,4 @@
-"""The captured graphs of one model: the memory that each must leave to others, and when they are planned together.
+"""The captured graphs of one model: the memory that each leaves to others, and when they are planned together.
 
 With `optimize` and inputs all graphs are found before the first step (`share_budget`).  Otherwise each is planned at its first
 call, beside the memory that others hold then, and the record of calls (calls.py) shows what else they hold.  If a step exceeds
@@ -77,7 +77,7 @@ class Group:
         self.trained |= storages(t for t in tensors if is_trained(t))
 
     def updates(self, settings: Settings) -> GraphUpdates | None:
-        """What makes the updates of a graph, if its backward is to make them."""
+        """The updates of a graph, if its backward makes them."""
         if settings.update != "backward":
             return None
         return GraphUpdates(tuple(map(Updater.of, settings.optimizers)))
@@ -205,7 +205,7 @@ class Group:
 
 
 def _signature(program: Program) -> Any:
-    """What a program's plan has to do with, but for times: two measurements differ."""
+    """The properties of a program that determine its plan, without times, since two measurements differ."""
     graph = program.graph
     ops = [(op.kind, op.inputs, op.outputs, op.workspace, op.recomputable, op.after, op.mutates, op.in_place, op.origin,
             json.loads(op.attributes or "{}").get("source")) for op in graph.ops]

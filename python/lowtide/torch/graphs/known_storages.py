@@ -1,4 +1,4 @@
-"""The storages that a model's graphs were given, as long as they live, and the gradients of the leaves among them."""
+"""The storages that were arguments of a model's graphs, while they live, and the gradients of the leaves among them."""
 
 from __future__ import annotations
 

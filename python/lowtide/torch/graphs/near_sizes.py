@@ -29,7 +29,7 @@ from ..transforms.plannable import PlannableProgram
 
 @dataclass(frozen=True)
 class AtSizes:
-    """What a schedule takes at some sizes: the program with their bytes, and a report of it."""
+    """A schedule at given sizes: the program with their bytes, and its report."""
 
     program: PlannableProgram
     report: Report
@@ -61,7 +61,7 @@ class NearSizes:
         return self._of_sizes is not None and not self._planned.copied and not self._report.transforms
 
     def at(self, args: Sequence[Any], shown: list[int]) -> AtSizes | None:
-        """What it takes with these arguments; None if it does not keep the budget.  shown: the sizes that it was made for."""
+        """The schedule with these arguments; None if it exceeds the budget.  shown: the sizes that it was made for."""
         program = self._program
         assert self._of_sizes is not None, "`any` was asked"
         size_of, shapes = self._of_sizes(self._sizes.sizes(args))

@@ -44,7 +44,7 @@ def captured_of(node: Any) -> int | None:
 
 
 class OutsideGradients:
-    """Those of one model.  graphs: the records of its graphs.  count: of parameters whose gradients are made outside."""
+    """The outside gradients of one model.  graphs: the records of its graphs.  count: of parameters whose gradients are made outside."""
 
     def __init__(self, captured_graphs: list[GraphRecord]) -> None:
         self._captured_graphs = captured_graphs
@@ -80,12 +80,12 @@ class OutsideGradients:
         return self._fallback
 
     def said(self, count: int = 0) -> None:
-        """What is not planned has been said, of so many parameters."""
+        """The warning about unplanned gradients, of `count` parameters, was given."""
         self._is_said, self.count = True, count
         _models.discard(self)
 
     def names_among(self, tensors: Iterable[torch.Tensor]) -> list[str]:
-        """Those of the model's trained parameters that are among these, for people."""
+        """Names, for people, of the model's trained parameters among these tensors."""
         wanted = {id(t): t for t in tensors}
         known = {key for key, ref in self._leaves.items() if ref() is not None}
         names: dict[int, str] = {}

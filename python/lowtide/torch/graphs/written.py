@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 class Reads:
-    """What one graph's backward reads of its arguments and results, as of the latest plan.
+    """The arguments and results that one graph's backward reads, by its latest plan.
 
     graph: the number with which its nodes are marked.  found: called with the arguments and the results that were written
     to, before that is refused.

@@ -1,4 +1,4 @@
-"""What a user may give in the place of an optimizer, as type checkers know it."""
+"""The types that a user may pass as an optimizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The updates of one graph, and what the code of its forward and backward calls for them."""
+"""The updates of one graph, and the functions that its generated code calls for them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class GraphUpdates:
         watch_backwards()
 
     def rules(self, inputs: list[Any], trained: Iterable[int], home: str) -> Rules:
-        """Those of a graph's inputs that are updated, named as the lowering names them.  home: of their state."""
+        """The rules of a graph's updated inputs, by the lowering's names.  home: of their state."""
         known: dict[int, Rule] = {}
         for updater in self.updaters:
             for group in updater.optimizer.param_groups:
@@ -167,12 +167,12 @@ def apply_update(key: int, slot: int, gradient: torch.Tensor, owned: bool) -> No
 
 @fx.node.has_side_effect
 def move_state(key: int, way: str, slot: int, name: str) -> None:
-    """That tensor of the state of the parameter at that place: `fetch`, `leave` or `gone` (transfers.py)."""
+    """Moves the tensor `name` of the state at `slot`; way: `fetch`, `leave` or `gone` (transfers.py)."""
     _captured_graphs[key].move(way, slot, name)
 
 
 def fake_token(inputs: list[fx.Node]) -> torch.Tensor:
-    """What a graph with these inputs knows of a token."""
+    """The fake token of a graph with these inputs."""
     mode = detect_fake_mode([n.meta.get("val") for n in inputs])
     assert mode is not None, "inputs of a graph that was traced are fake"
     with mode:

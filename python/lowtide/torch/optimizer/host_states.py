@@ -21,7 +21,7 @@ Name = tuple[torch.Tensor, str]  # a parameter, and what its optimizer calls one
 
 
 class HostStates:
-    """Those of one optimizer."""
+    """The host states of one optimizer."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self._optimizer = optimizer

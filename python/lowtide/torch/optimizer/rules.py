@@ -130,7 +130,7 @@ class Rule:
 
     @staticmethod
     def of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> Rule:
-        """That of a group's parameters."""
+        """The rule of a group's parameters."""
         return Rule(optimizer, {key: value for key, value in group.items() if key not in ("params", "param_names")})
 
     @property
@@ -197,7 +197,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Watched:
-    """What an update does to one parameter.
+    """The effect of an update on one parameter.
 
     state: fake tensors by their names.  parameter, gradient: those of the watched step.  kernels: its calls.  workspace:
     bytes.  mutates_gradient: does it write to the gradient?  implementation: as of Rule.
@@ -260,7 +260,7 @@ def state_bytes(optimizer: torch.optim.Optimizer, on_gpu: bool, but: Container[i
 
 
 class _State(defaultdict[torch.Tensor, dict[str, Any]]):
-    """What an optimizer keeps by parameter."""
+    """An optimizer's state by parameter."""
 
     def __missing__(self, parameter: torch.Tensor) -> dict[str, Any]:
         return self.setdefault(parameter, {})

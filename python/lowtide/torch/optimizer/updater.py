@@ -1,4 +1,4 @@
-"""One optimizer's updates of one parameter at a time, and what has to hold for them to be its step."""
+"""One optimizer's updates of one parameter at a time, and the conditions under which they equal its step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Updater:
 
     @staticmethod
     def of(optimizer: torch.optim.Optimizer) -> Updater:
-        """That of this optimizer; there is one."""
+        """The only updater of this optimizer."""
         return _updaters.get(id(optimizer)) or _updaters.setdefault(id(optimizer), Updater(optimizer))
 
     @staticmethod
@@ -198,7 +198,7 @@ def new_token() -> tuple[int, torch.Tensor]:
 
 
 def _settings(group: dict[str, Any]) -> dict[str, Any]:
-    """What a group says of its parameters, to compare without a look at what tensors hold."""
+    """A group's settings, in a form that is compared without reading tensors."""
     return {key: (id(value), value._version) if isinstance(value, torch.Tensor) else value for key, value in group.items()
             if key != "params"}
 

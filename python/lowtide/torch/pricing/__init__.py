@@ -1,1 +1,1 @@
-"""What kernels cost on this machine, measured or estimated, and whether their parts keep bits there."""
+"""The cost of kernels on this machine, measured or estimated, and whether their parts are bit-identical there."""

@@ -1,27 +1,29 @@
-"""What a kernel costs: ns, workspace and what its results hold, measured, or from a roofline model of a named device.
+"""The cost of a kernel: time, workspace and bytes of its results, measured, or from a roofline model of a named device.
 
-Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), on tensors
-made for that.  Time is the lower quartile of a few runs after a first, since whatever else the machine does only
-adds.  On a GPU it is the time between events around calls that the host has queued before the first of them runs:
-starting them costs nothing then, as in a step that keeps the device busy.  A kernel that runs for a millisecond or more is timed
-once there.  Workspace is how far the device's memory
-rises in a run beyond what the kernel returns.  Results may hold more than they show: on a CPU the mean of mse_loss is
-one number in a storage as large as the input, in which its terms were.
-All three are kept on disk under a key of device, driver, torch version and _FORMAT.  A kernel that failed is tried
-again at the next start.  The generators of random numbers are left as they were, and so are profilers, and the statistics
-of a GPU's peak but for what kernels that run take.
+Every distinct kernel (operator, shapes, strides, number types, other arguments) is measured once, on tensors made for the
+measurement:
 
-Collectives, and what else acts on the world, never run for their price (effects.py): a collective's time is
-estimated from the bytes that go over the link, all of it charged to the collective and none to the wait for it, and
-it is taken to hold what it shows and to need no workspace.  It loses on slow networks, and where communication
-and computation overlap.
+* Time: the lower quartile of a few runs after a warm-up run, since other activity of the machine only adds time.  On a GPU
+  the time between events around calls that the host has queued before the first of them runs.  So launches cost nothing,
+  as in a step that keeps the device busy.  A kernel of a millisecond or more is timed once there.
+* Workspace: the rise of the device's memory during a run, without the results.
+* Bytes of the results' storages, which may be larger than the results: on a CPU the mean of mse_loss is one number in a
+  storage as large as the input.
 
-A kernel that cannot be run alone gets the roofline's time, scaled by what others of this device took.  Under
-"auto" large ones run once, for time and workspace, on a CPU; kernels are measured in the order of what all their runs in the
-step are estimated to take, the most first, and when the time for measuring is used up, times are scaled
-estimates, and the large kernels of operators that needed no memory beyond their results so far are taken to need
-none.  Such a figure is kept like a measured one, so that the same step is priced the same the next time, and its
-plan is found again.  Memory is measured whatever the times are from, wherever kernels can run.
+All three are cached on disk under a key of device, driver, torch version and _FORMAT.  A kernel that failed is tried again
+at the next start.  Measurements restore the random generators and leave profilers alone.  A GPU's peak statistics change
+only by the memory of the kernels that run.
+
+Collectives and other operators with side effects never run to be priced (effects.py).  The time of a collective is estimated
+from the bytes that cross the link; all of it is charged to the collective, none to the wait for it.  A collective has no
+workspace.  These estimates are poor on slow networks, and if communication and computation overlap.
+
+A kernel that cannot run alone gets the roofline's time, scaled by the measured times of other kernels on the device.  With
+"auto", large kernels run once on a CPU, for time and workspace.  The kernels with the largest estimated total time in the step
+are measured first.  When the time for measurements is used up, the other times are scaled estimates.  A large kernel is then
+assumed to need no workspace if other kernels of its operator needed none.  Estimates are cached like measurements, so that the
+same step has the same prices next time, and its plan is found again.  Memory is measured wherever kernels can run, also if
+times are estimated.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
 
 
 def _all_rows(named: dict[str, Any]) -> int:
-    """The rows that groups of a product share among them, by its arguments."""
+    """The rows that the groups of a product divide among them, from its arguments."""
     left, right = named["self"], named["mat2"]
     return left.shape[0] if right.dim() == 3 else right.shape[-1] if left.dim() == 3 else left.shape[-1]
 
@@ -111,7 +113,7 @@ def pricing(costs: str, device: torch.device, real: bool) -> Prices:
 
 
 def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
-    """ns of a kernel by a device's data sheet (roofline.py)."""
+    """Estimates the ns of a kernel from a device's data sheet (roofline.py)."""
 
     def estimate(kernel: Kernel) -> int:
         if communicates(kernel.operator):
@@ -128,7 +130,7 @@ def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
 
 
 def _collective_ns(kernel: Kernel, device: lowtide.Device) -> int:
-    """An all-reduce sends all its bytes twice, the others once; to wait takes what the collective took."""
+    """The ns of a collective: an all-reduce sends all its bytes twice, others once.  Waiting costs nothing by itself."""
     name = kernel.operator.overloadpacket.__name__
     if name == "wait_tensor":
         return 0
@@ -137,7 +139,7 @@ def _collective_ns(kernel: Kernel, device: lowtide.Device) -> int:
 
 
 class Prices:
-    """What kernels cost, as lowering.Price: called with one, after `prepare` was called with all of a graph.
+    """The costs of kernels, as a lowering.Price: called with one kernel, after `prepare` with all of a graph.
 
     times: ticks of a kernel, or None to measure them.  seconds: what measuring a graph's times, and a part of
     its workspaces, may take; infinite: every kernel is measured, and several times.
@@ -313,7 +315,7 @@ class Prices:
 
 
 def _kind(kernel: Kernel) -> tuple[Any, ...]:
-    """What kernels have in common that need workspaces alike: operator, number types, and how their inputs lie."""
+    """The key of kernels with similar workspaces: operator, number types, and the layout of their inputs."""
     def lies(t: torch.Tensor) -> tuple[bool, tuple[int, ...]]:
         steps = [int(step) for step in t.stride()]
         return t.is_contiguous(), tuple(sorted(range(len(steps)), key=steps.__getitem__, reverse=True))
@@ -334,7 +336,7 @@ def _held(kernel: Kernel, made: Any, given: Any) -> list[int]:
 
 
 def _known(file: Path | None) -> dict[str, dict[str, Any]]:
-    """What was measured before; what else may lie there is nothing."""
+    """Earlier measurements; invalid entries of the file are ignored."""
     entry = cache.read(file)
     tables = {name: entry.get(name) if isinstance(entry, dict) else None for name in ("ns", "workspace", "held")}
     return {name: {key: value for key, value in table.items() if _is_figure(value, name == "held")}
@@ -350,7 +352,7 @@ def _key(kernel: Kernel) -> str:
 
 
 def key_of(target: Any, args: Any, kwargs: Any) -> str:
-    """What tells one kernel from another: operator, shapes, strides, number types, other arguments."""
+    """The identity of a kernel: operator, shapes, strides, number types, other arguments."""
     def of(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return (tuple(map(int, value.shape)), tuple(map(int, value.stride())), str(value.dtype))

@@ -1,4 +1,4 @@
-"""What the kernels of a graph cost, kept for when the same graph is lowered again in the midst of a training."""
+"""The costs of a graph's kernels, kept in case the same graph is lowered again during training."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _kept: dict[str, dict[str, bool]] = {}  # device and threads -> kernel -> do its
 
 
 def instructions() -> str:
-    """What PyTorch's kernels on this CPU use: "AVX512", "AVX2", "DEFAULT"."""
+    """The instructions of PyTorch's kernels on this CPU: "AVX512", "AVX2", "DEFAULT"."""
     return torch.backends.cpu.get_cpu_capability()
 
 
@@ -98,7 +98,7 @@ class Trial:
         return count
 
     def _places(self) -> list[int]:
-        """Where slices begin: one after the other, or evenly some of them, the first and the last in any case."""
+        """The starts of slices: all of them, or an even choice that includes the first and the last."""
         cut = [(int(whole.shape[0]), int(part.shape[0])) for part, whole in zip(
             leaves([*self._part.args, self._part.kwargs]), leaves(self._in_order()), strict=True) if part.shape != whole.shape]
         rows, of_part = cut[0]

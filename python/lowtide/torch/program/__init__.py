@@ -1,1 +1,1 @@
-"""Joint FX graph -> program: the Lowtide graph, and what makes code of each of its ops."""
+"""Joint FX graph -> program: the Lowtide graph, and a code generator for each of its ops."""

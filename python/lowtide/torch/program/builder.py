@@ -1,4 +1,4 @@
-"""A program under construction: which tensor a storage became, and ops made of FX nodes."""
+"""A program under construction: the tensor of each storage, and ops made of FX nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .emitter import Emitter, Run
 
 
 class ProgramBuilder:
-    """What lowerings append to.
+    """The program under construction, to which lowerings append.
 
     graph: the ops and tensors so far.  views: nodes that are no ops.  late: nodes that run behind the barrier.
     state_bytes: those of a generator's state, None for that of each draw's device.  replays: may what runs the graph
@@ -65,7 +65,7 @@ class ProgramBuilder:
         return list(dict.fromkeys(self._tensor_of[storage(t)] for t in tensors))
 
     def new(self, node: torch.fx.Node) -> list[torch.Tensor]:
-        """Those of a node's results that lie in storages which have no tensor yet, the first of each."""
+        """The node's results in storages without a tensor so far: the first of each storage."""
         results = reversed(leaves(node.meta.get("val")))
         return list(reversed({storage(t): t for t in results if storage(t) not in self._tensor_of}.values()))
 

@@ -94,7 +94,7 @@ class Emitter:
 
 @dataclass(frozen=True)
 class Run:
-    """What computes one op: the node of the joint graph, and how code is made of it.
+    """The computation of one op: the node of the joint graph, and its code generator.
 
     state: the op that reads the generator's state, if this one may draw again from there; None for any other op.
     over: the arguments over which it may write, by their tensors.

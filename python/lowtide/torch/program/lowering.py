@@ -135,7 +135,7 @@ class _Lowering:
         return self._updates is not None and label_of(getattr(descriptor, "grad_of", None)) in self._updates.rules.of
 
     def _handed_out(self) -> list[torch.fx.Node]:
-        """What the caller gets beside the gradients that updates take."""
+        """The nodes that the caller gets, without gradients that updates use."""
         kept = [node for node, desc in zip(self._backward, self._backward_desc, strict=True) if not self._is_taken(desc)]
         return [n for n in (*self._forward, *kept) if isinstance(n, torch.fx.Node)]
 
@@ -218,7 +218,7 @@ class _Lowering:
                 self._graph.tensors[tensor]["bytes"] = max(self._graph.tensors[tensor]["bytes"], size)
 
     def _outputs(self) -> list[int]:
-        """What the caller holds at the end, gradients named but for those that updates take; inputs handed out again are there anyway.
+        """The tensors that the caller holds at the end, without gradients that updates use and without returned inputs.
 
         New values of inputs are copied and dropped when the forward has ended.  The autograd engine holds
         the tangents until the backward has returned.  What the forward hands out the caller holds too, so

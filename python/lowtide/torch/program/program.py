@@ -1,4 +1,4 @@
-"""A training step as the planner and the emission see it: its joint FX graph, and the Lowtide graph that it became."""
+"""A training step for the planner and the emission: its joint FX graph, and the Lowtide graph made of it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Program:
 
     @property
     def device(self) -> torch.device:
-        """Where it runs: the first device among what it is given that is not the host, if there is one."""
+        """The device that runs it: the first device of its inputs other than the host, if there is one."""
         inputs = self.joint.graph.find_nodes(op="placeholder")
         return device_among(t for n in inputs for t in leaves(n.meta.get("val")))
 

@@ -66,7 +66,7 @@ def beside_sharded(args: list[Any]) -> str | None:
 
 
 def _gathered_groups() -> list[tuple[set[int], int, int]]:
-    """Of each group of parameters under FSDP2: storages when gathered, their bytes, and bytes of the shards."""
+    """For each group of parameters under FSDP2: the gathered storages, their bytes, and the bytes of the shards."""
     groups = []
     for group in fsdp_groups():
         whole = [p._unsharded_param for p in group.fsdp_params if hasattr(p, "_unsharded_param")]
@@ -86,7 +86,7 @@ def _named(path: str) -> str:
 
 
 def _shared_by(part: torch.nn.Module) -> tuple[str, str] | None:
-    """What a module is under, and what to do instead; None for a module of this rank alone."""
+    """The wrapper by which ranks share a module, and what to do instead; None for a module of this rank alone."""
     if isinstance(part, DistributedDataParallel):
         return ("under DistributedDataParallel", "optimize the plain module and wrap what that returns: "
                 "DistributedDataParallel(lowtide.torch.optimize(module, ...)), with reserve="

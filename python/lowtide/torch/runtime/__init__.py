@@ -1,1 +1,1 @@
-"""What the code of a planned step calls while it runs."""
+"""The functions that the generated code of a planned step calls."""

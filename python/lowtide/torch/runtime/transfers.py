@@ -1,4 +1,4 @@
-"""What code calls to move a tensor's storage to the host and back: leave, landed or gone, fetch, arrive.
+"""The calls of generated code that move a tensor's storage to the host and back: leave, landed or gone, fetch, arrive.
 
     leave   the copy to the host begins
     landed  whoever computes next has waited for that copy; the tensor stays
@@ -53,19 +53,31 @@ class LateCopy:
 
 
 class QueuedCopy:
-    """A copy in a stream of its direction.  after: copies that have to have run before."""
+    """A copy in a stream of its direction.  after: copies that have to have run before.
+
+    The host queues a copy for each tensor that moves, so a step that keeps the host busy pays for every call here.  One event
+    serves twice: a wait refers to what the event had recorded when the wait was queued.
+    """
 
     def __init__(self, into: torch.Tensor, source: torch.Tensor, after: Sequence[Any], way: str) -> None:
         device = source.device if source.is_cuda else into.device
         self._index = device.index  # which finds a stream in half of the time that the device takes
         self._compute = torch.cuda.current_stream(self._index)
         stream = _stream(device, way)
-        stream.wait_stream(self._compute)  # the source is there; the last reader of what is written to has been queued
+        self.done = torch.cuda.Event()
+        self.done.record(self._compute)
+        stream.wait_event(self.done)  # the source is there; the last reader of what is written to has been queued
         for earlier in after:
             stream.wait_event(earlier.done)
-        with torch.cuda.stream(stream):
+        here = torch.cuda.current_device()
+        torch.cuda.set_stream(stream)  # as torch.cuda.stream does, in half of its calls; its device becomes the current one
+        try:
             into.copy_(source, non_blocking=True)
-            self.done = stream.record_event()
+        finally:
+            torch.cuda.set_stream(self._compute)
+            if here != self._index:
+                torch.cuda.set_device(here)
+        self.done.record(stream)
         self._waited = False
 
     def wait(self) -> None:

@@ -1,1 +1,1 @@
-"""What the front end knows of tensors, storages and operators, before anything is traced or priced."""
+"""Properties of tensors, storages and operators that need neither tracing nor prices."""

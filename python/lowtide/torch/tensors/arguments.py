@@ -1,4 +1,4 @@
-"""What a model is called with, as `optimize`, `explain` and `capture` take it."""
+"""The arguments of a model, as `optimize`, `explain` and `capture` take them."""
 
 from __future__ import annotations
 

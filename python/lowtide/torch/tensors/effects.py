@@ -1,4 +1,4 @@
-"""Operators that do more than compute their results: what must run once a step, and what is not run for its price.
+"""Operators with side effects: those that must run once a step, and those that are not run to be priced.
 
 A collective that one rank runs and another does not leaves both waiting for ever.  The ranks price and plan
 each for itself, and what one of them finds in its cache the other would measure: so pricing runs no

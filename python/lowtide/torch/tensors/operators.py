@@ -1,4 +1,4 @@
-"""What one node of an FX graph says about its operator: tensors, bytes, operations, effects, arguments."""
+"""The facts that one node of an FX graph has about its operator: tensors, bytes, operations, effects, arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storages of tensors: their identity, their bytes, and what of them takes part in training.
+"""Storages of tensors: their identity, their bytes, and which of them take part in training.
 
 A tensor of a plan is one storage, so whatever is counted is counted by storage: views of one storage are one entry
 in a table `storage -> bytes`.
@@ -39,7 +39,7 @@ def device_among(tensors: Iterable[torch.Tensor]) -> torch.device:
 
 
 def allocated(size: int, device: torch.device) -> int:
-    """What a device's allocator counts for a storage of `size` bytes: on a GPU whole blocks (CUDACachingAllocator's
+    """The bytes that a device's allocator uses for a storage of `size` bytes: on a GPU whole blocks (CUDACachingAllocator's
     kMinBlockSize).
 
     torch.cuda.max_memory_allocated may count up to 1 MiB more for a block above 1 MiB: see `left_over`."""

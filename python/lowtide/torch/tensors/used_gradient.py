@@ -1,4 +1,4 @@
-"""What stands in `p.grad` for a gradient that an update in the backward has used."""
+"""The placeholder in `p.grad` for a gradient that an update in the backward has used."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A step of a model -> a joint FX graph of forward and backward, and what its nodes are."""
+"""A step of a model -> a joint FX graph of forward and backward, with the roles of its nodes."""

@@ -1,17 +1,17 @@
-"""What makes a traced step compute other bits than eager execution, where tracing leaves no choice.
+"""Reasons why a traced step cannot be bit-identical with eager execution.
 
-A plan changes no bit of the step that it is given, and that step is traced.  Tracing keeps eager execution's kernels,
-their operands and the order of sums, but for these:
+A plan changes no bit of the traced step.  Tracing keeps the kernels of eager execution, their operands and the order of
+sums, with these exceptions:
 
-* The code of the model asks whether it is traced (`torch.compiler.is_compiling`), and may go another way then: libraries
-  skip a mask that masks nothing only where they may look at its numbers, and attention has another kernel with a mask.
+* The model's code asks whether it is traced (`torch.compiler.is_compiling`) and takes another branch.  For example,
+  libraries skip a mask without effect only if they may read its values, and attention with a mask has another kernel.
 * PyTorch traces its recurrent layers cell by cell.
-* Of a sum whose factor is a tensor (`x.addcmul_(y, z, value=t)`) it makes products and sums of their own.
-* Where the graph breaks, the gradients of what several graphs read are added up graph by graph, and autocast casts a
+* PyTorch decomposes a sum whose factor is a tensor (`x.addcmul_(y, z, value=t)`) into products and sums.
+* After a graph break, gradients of tensors that several graphs read are accumulated graph by graph, and autocast casts a
   parameter once for each graph.
 
-They are looked for here, and a report names those that it finds.  Which of them change a number is not known before
-somebody compares; without any, the step is that of eager execution.
+This module detects these cases for the report.  Only a comparison shows whether a case changes a number.  Without any case
+the traced step equals that of eager execution.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls that log break no graph: `print`, `warnings.warn`, and the methods of a `logging.Logger` run when it has run.
+"""Calls that log break no graph: `print`, `warnings.warn` and the methods of a `logging.Logger` run after the graph.
 
 torch.compile parts a graph at each such call.  A model in several graphs has less to plan, and its loss cannot run in
 parts.  Dynamo can put calls of functions behind a graph (`debug_locals` of a frame), if their arguments are constants,
@@ -52,7 +52,7 @@ def is_ours(tx: Any) -> bool:
 
 
 def bound(function: Callable[..., Any], named: dict[str, Any]) -> Callable[..., Any]:
-    """What the compiled code calls behind a graph: no frame of ours stands between it and the function."""
+    """The callable that compiled code runs after a graph, without a frame of ours around the function."""
     return functools.partial(function, **named)
 
 

@@ -1,4 +1,4 @@
-"""Sizes that the tracer left open: a graph is traced once for all of them, and planned for those that it ran with.
+"""Symbolic sizes: a graph is traced once for all of them, and planned for those that it runs with.
 
 The tracer hands over its graph with sizes as symbols.  It is traced on with symbols of its own, so the code that comes of
 it takes sizes as numbers and serves all that keep the guards of its tracing, as with numbers (scalars.py).  A plan needs
@@ -208,7 +208,7 @@ class OpenSizes(Symbols):
 
 
 def _sizes(value: Any) -> tuple[Any, ...]:
-    """What of an argument may be open."""
+    """The sizes of an argument that may be symbolic."""
     if isinstance(value, torch.Tensor):
         return (*value.shape, *value.stride())
     return (value,) if isinstance(value, torch.SymInt) else ()

@@ -1,4 +1,4 @@
-"""Where in the model an op comes from: the path of its module, and the line of source that asked for it.
+"""The origin of an op in the model: the path of its module, and its line of source.
 
 Capture writes both on the graph's nodes while the step is traced (mark_modules, at_line); the tracer copies
 them from a forward node to the backward nodes that differentiate it.  Under torch.compile Dynamo has left
@@ -85,7 +85,7 @@ def source_line(node: torch.fx.Node) -> str | None:
 
 
 def unexpected(error: Exception, node: torch.fx.Node | None) -> CaptureError:
-    """What nobody foresaw, in words that name the node at which it happened."""
+    """The error message for an unexpected exception; names the node."""
     line = source_line(node) if node else None
     where = f"{node.name}: {node.target}" + (f" ({line})" if line else "") if node else "the step"
     return CaptureError(f"{where} has no plan because of a fault of Lowtide's own, worth a report: "

@@ -1,12 +1,12 @@
-"""Fake results as the device's kernels really make them.
+"""Gives fake results the layouts and types that the device's kernels really return.
 
-A fake kernel may say other number types or strides than its real one: PyTorch's fake batch norm, group norm and layer
-norm of half-precision inputs with single-precision weights (what autocast makes) give statistics in half precision,
-the CPU's in single.  A plan would count too few bytes, and the kernels that read such a tensor would be measured on
-another than they get: they may then refuse it, or need no scratch where they do.  Where operands lie in several ways,
-many of them put the result in another order than the real kernel does: the product of a scalar that is expanded and a
-permuted tensor in half precision, the gradients of losses and of layer norms.  So what may be wrong is run once on
-made-up numbers before a joint graph is lowered, and what comes out is what its nodes say from then on.
+A fake kernel may return other number types or strides than the real one.  For example, PyTorch's fake batch norm, group
+norm and layer norm of half-precision inputs with single-precision weights (as under autocast) return statistics in half
+precision, the CPU's kernels in single precision.  Then a plan would count too few bytes.  Readers of such a tensor would
+be measured with the wrong type: they might refuse it, or need another workspace.  If operands differ in layout, many fake
+kernels return another order of dimensions than the real one: the product of an expanded scalar and a permuted tensor in
+half precision, the gradients of losses and of layer norms.  So kernels that may be wrong run once on made-up numbers
+before a joint graph is lowered, and the nodes of the graph get the types and strides of the real results.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ def correct_types(joint: fx.GraphModule, changed: Iterable[fx.Node] = ()) -> Non
 
 
 def as_really_made(target: Any, args: Any, kwargs: Any, made: Any) -> Any:
-    """What the fake kernel made of fake arguments, with the strides and number types that the real one makes; None if there
-    is nothing to correct."""
+    """The fake kernel's result with the strides and number types of the real kernel; None if there is nothing to correct."""
     return _corrected(target, args, kwargs, made) if _may_be_wrong(target, leaves((args, kwargs)), leaves(made)) else None
 
 

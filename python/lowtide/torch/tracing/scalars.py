@@ -100,7 +100,7 @@ class Symbols:
         self._guards: list[Callable[[dict[str, Any]], Any]] = []
 
     def arguments(self, args: list[Any]) -> list[Any]:
-        """What is traced in the place of these arguments: fake tensors, and a symbol for each number."""
+        """Replacements of these arguments for tracing: fake tensors, and a symbol for each number."""
         self._env = env = ShapeEnv()
         mode = FakeTensorMode(shape_env=env, static_shapes=True)
         self._symbols, made = [], []
@@ -158,7 +158,7 @@ class Symbols:
         return all(guard(named) for guard in self._guards)
 
     def _values(self, args: Sequence[Any]) -> list[Any]:
-        """Of the symbols, in the order in which they were sealed."""
+        """The values of the symbols, in the order in which they were made."""
         return [args[i] for i in self.at]
 
 

@@ -1,4 +1,4 @@
-"""Inputs that are views of one storage, told apart.
+"""Distinguishes inputs that are views of one storage.
 
 `tokens, targets = batch[:, :-1], batch[:, 1:]` are two inputs in one storage, and the next batch may have them in two:
 nothing guards how inputs share.  A tensor of a graph is one storage, so a part that reads a slice of `targets` would find

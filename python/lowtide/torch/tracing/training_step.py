@@ -1,4 +1,4 @@
-"""The training step that a forward without a backward belongs to.
+"""Finds the training step of a forward without a backward.
 
 A budget that is a share refers to the training step's peak, also for an evaluation; the evaluation's own peak would make the
 result depend on which runs first.  If the step has not been planned yet, its graph is traced here, without running it.

@@ -128,7 +128,7 @@ def as_backward(program: AnyProgram) -> AnyProgram:
 
 
 def again_in(runs: list[Run], graph: lowtide.Graph) -> Counter[str]:
-    """Where what is computed again stands: modules, with how many ops."""
+    """The modules of recomputed ops, with the number of these ops."""
     again = _again(runs)
     return Counter(op.origin or "(the model itself)" for op, is_again in zip(graph.ops, again, strict=True) if is_again)
 

@@ -25,7 +25,7 @@ _HALF = ("f16", "bf16")
 
 
 def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = False) -> Exactness:
-    """What becomes of the bits of a step.  program: after these transforms.  fused: as of Exactness."""
+    """The exactness of a step's results.  program: after these transforms.  fused: as for Exactness."""
     if fused:
         return Exactness(fused=True)
     hoisted = any(t["kind"] == "hoist" for t in transforms) and not program.in_one_call
@@ -66,7 +66,7 @@ def _changed(program: Program) -> dict[int, int]:
 
 
 def _levels_of_results(program: Program, changed: dict[int, int]) -> dict[str, int]:
-    """Of each result that the caller sees, by its name, how it may differ; 0 for not at all."""
+    """The level of difference of each result that the caller sees, by its name; 0 for none."""
     tensors = {}
     for tensor, owner in program.owners.items():
         made = owned(*owner)

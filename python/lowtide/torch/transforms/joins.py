@@ -1,4 +1,4 @@
-"""Assembles what parts of an op make: slices are copied to their places, or sums accumulated.
+"""Joins the results of an op's parts: copies slices to their places, or accumulates sums.
 
 Each join takes the result so far and, if the plan lets it, writes into it.  The first join makes the storage; a sum starts from
 the first part's own value, without an op.  A half-precision sum of more than two parts is accumulated in single precision.

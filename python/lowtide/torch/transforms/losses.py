@@ -45,7 +45,7 @@ def summing_bytes(rows: int, dtype: torch.dtype) -> int:
 
 
 def rows_of(log_probabilities: torch.Tensor, targets: torch.Tensor, ignored: int) -> torch.Tensor:
-    """What the rows of a part add to the loss."""
+    """The terms that the rows of a part add to the loss."""
     kept = log_probabilities.new_empty((_LINES, targets.numel()))
     counts = targets != ignored
     chosen = torch.where(counts, targets, 0)

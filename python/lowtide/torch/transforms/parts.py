@@ -161,11 +161,11 @@ class PartCall:
                       flops // 2 if self.arguments.get("is_causal") else flops)
 
     def written(self, made: Any) -> list[torch.Tensor]:
-        """Of what the call makes, what it is made for."""
+        """The needed results among all that the call makes."""
         return [made if index is None else made[index] for _, index in self.results]
 
     def kind(self, fakes: dict[Key, torch.Tensor]) -> Any:
-        """What calls have in common that make the same of other places."""
+        """The key of calls that differ only in the positions of their slices."""
         places: dict[Key, int] = {}
 
         def fixed(value: Any) -> Any:

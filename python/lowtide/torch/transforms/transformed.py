@@ -108,7 +108,7 @@ class _TransformedProgram(Generic[AnyProgram]):
         self.at: fx.Node | None = None  # whose code is made
 
     def runs(self) -> list[Run]:
-        """What computes the ops of the graph that the transforms make."""
+        """The computation of each op of the transformed graph."""
         self._know_originals()
         runs: dict[int, Run] = {}
         for op in self._graph.order:
@@ -412,7 +412,7 @@ class _TransformedProgram(Generic[AnyProgram]):
         return Run(JoinEmitter(held, piece, whole, fake, numbers), node, over=over)
 
     def _before(self, entry: dict[str, Any], run: Run) -> Run:
-        """What an op makes of the whole axis without what only its parts have: a loss's count of targets."""
+        """The op's result for the whole axis that is needed before the parts: a loss's count of targets."""
         node = run.own_node
         if node.target not in _COUNTS:
             raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")

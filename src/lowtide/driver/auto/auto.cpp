@@ -1,24 +1,25 @@
 // Problem: which solver for this graph, this budget and this order?
 //
-// Idea: none is best everywhere. phases.cpp is the table of what is done and when: the bounds and
-// the constructive solvers take milliseconds and go first, one after the other, each from the best
-// plan so far. Then come epochs, each twice as long as the one before. In an epoch the search
-// anneals from the best plan in several lanes, by recipes (recipes.cpp) among which a bandit
-// (choice.h) chooses by what each has won; the bounds get a part of the work. At the end of an
-// epoch plans and bounds are exchanged. It ends when a plan is proven optimal, when the budget is
-// proven infeasible, or at a limit; without any limit after a few epochs.
+// Idea: no solver is best everywhere. The table in phases.cpp says which phase runs when. The
+// bounds and the constructive solvers take milliseconds and run first, one after the other, each
+// from the best plan so far. Then epochs follow, each twice as long as the one before. In an epoch
+// several lanes of the search (tasks that run side by side) anneal from the best plan. A lane
+// follows a recipe (recipes.cpp), which a bandit (choice.h) chooses by how much each recipe has
+// shortened the best plan. The bounds get a share of the work. At the end of an epoch plans and
+// bounds are merged. The run ends when a plan is proven optimal, when the budget is proven
+// infeasible, or at a limit; without any limit it ends after a few epochs.
 //
-// With a free order, the first bounds are asked for the given one, and most lanes keep the
-// order of the plan that they begin from, until those that change it win more.
+// With a free order, the first bounds are computed for the given order. Most lanes keep the order
+// of the best plan until lanes that change the order win more.
 //
-// Without a clock an epoch has a fixed number of lanes and nothing is exchanged within it: the same
-// seed gives the same answer, whatever the number of threads. Under a clock there is a lane for
+// Without a time limit an epoch has a fixed number of lanes, which exchange nothing: the same seed
+// gives the same plan, whatever the number of threads. With a time limit an epoch has one lane for
 // each thread, and plans are reported as soon as a lane finds them.
 //
-// Invariant: no solver that takes long keeps the others from their turn, and each epoch begins from
-// the best plan of all before.
+// Invariant: no long-running solver keeps the others from running, and each epoch begins from the
+// best plan of all epochs before it.
 //
-// Loses: against one solver alone that needs many epochs' work, since it begins anew in each.
+// Loses: against a single solver that needs the work of many epochs, since each epoch restarts it.
 #include "lowtide/driver/auto/auto.h"
 
 #include <deque>
@@ -34,7 +35,8 @@ namespace lowtide::driver {
 
 namespace {
 
-// For each line of a table a switch and a number: "bounds" and "bounds-share".
+// The options of `auto`: for each line of a table a switch ("bounds") and a number
+// ("bounds-share").
 class AutoOptions {
  public:
   AutoOptions() {
@@ -109,8 +111,8 @@ class Auto final : public solve::Solver {
         .run();
     if (!context.engine_believed())
       context.set_note(
-          "a bound claimed by an engine or a registered solver was above a plan that verifies, and "
-          "is left out");
+          "an engine or a registered solver claimed a lower bound above the duration of a verified "
+          "plan; the bound is ignored");
     return context.finish();
   }
 };

@@ -1,4 +1,4 @@
-// The solver `auto`: what `plan` runs unless another one is named. See auto.cpp.
+// The solver `auto`, the default of the command `plan`. See auto.cpp.
 #pragma once
 
 #include <memory>

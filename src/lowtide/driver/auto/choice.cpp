@@ -6,7 +6,7 @@ Choice::Choice(const std::vector<double>& weights) {
   for (const double weight : weights) arms_.push_back({.weight = weight});
 }
 
-// An alternative that was never drawn counts as one draw of reward 1/2.
+// One draw of reward 1/2 is added, so that an alternative that was never drawn has a mean.
 double Choice::Arm::share() const {
   const double mean = (rewards + 0.5) / (draws + 1);
   return weight * mean * mean;

@@ -14,15 +14,15 @@ namespace {
 using solve::Solver;
 using solve::Trait;
 
-constexpr std::int64_t kLarge = 4'000;  // ops: from here on blocks come before all else
-constexpr std::int64_t kSmall = 100;    // ops: up to here the bounds settle most problems
+constexpr std::int64_t kLarge = 4'000;  // ops: larger graphs are first planned in blocks
+constexpr std::int64_t kSmall = 100;    // ops: on smaller graphs the bounds settle most problems
 constexpr std::int64_t kMostEngineOps = 200;
-constexpr double kEngineFrom = 0.1;      // of the limits
-constexpr int kLanes = 4;                // of an epoch without a clock
-constexpr std::int64_t kTightWork = 4;   // times that of another constructive solver
-constexpr std::int64_t kLinkWork = 150;  // for each op: several runs find a price of the link
+constexpr double kEngineFrom = 0.1;      // share of the limits used before an engine runs
+constexpr int kLanes = 4;                // of an epoch without a time limit
+constexpr std::int64_t kTightWork = 4;   // factor, relative to other constructive solvers
+constexpr std::int64_t kLinkWork = 150;  // for each op: several runs search a price of the link
 
-// Work with which nearly every constructive solver comes to its end on some thousand ops.
+// An amount of work in which nearly every constructive solver finishes on some thousand ops.
 std::int64_t constructive_work(const AutoState& state, const Solver& solver) {
   const std::int64_t work = 20'000 + 10 * state.ops();
   if (!solver.traits().has(Trait::tight)) return work;
@@ -38,7 +38,7 @@ std::vector<const Solver*> constructive(const AutoState& state) {
 
 bool is_missing_plan(const AutoState& state) { return !state.has_plan(); }
 
-// Whether at nearly every place of the forward a single tensor goes on to what comes behind it.
+// Whether at nearly every position of the forward a single tensor is live across the position.
 bool is_chain(const Graph& graph) {
   const Phases phases = phases_of(graph);
   if (!phases.has_backward) return false;
@@ -47,7 +47,7 @@ bool is_chain(const Graph& graph) {
   return forward > 1 && 10 * tensor_cuts(graph, 0, forward).size() >= 9 * (forward - 1);
 }
 
-// Blocks without a backward half have nothing to save for it.
+// Whether the graph may have a backward. Without one, blocks have no tensors to save for it.
 bool may_have_backward(const Graph& graph) {
   return std::ranges::any_of(graph.order(), [&](OpId op) {
     return graph.is_barrier(op) || graph.op(op).phase == "backward";
@@ -69,8 +69,8 @@ std::vector<Task> blocks(AutoState& state, double share) {
   return {task};
 }
 
-// Each gets the same part of the share, and those for tight budgets more, whose plan is the best
-// start on most networks.
+// Constructive solvers share the work equally, except that those for tight budgets get more: their
+// plan is the best start on most networks.
 std::vector<Task> construct(AutoState& state, double share) {
   const std::vector<const Solver*> solvers = constructive(state);
   std::int64_t all = 0;
@@ -80,7 +80,7 @@ std::vector<Task> construct(AutoState& state, double share) {
     const std::int64_t work = constructive_work(state, *solver);
     const double part = share * static_cast<double>(work) / static_cast<double>(all);
     tasks.push_back(state.task(solver, work, part));
-    // With less even a small graph gets no plan, however small the limits are.
+    // However small the limits are: with less work even a small graph gets no plan.
     tasks.back().work = std::max(tasks.back().work, 100 + 10 * state.ops());
   }
   return tasks;
@@ -100,7 +100,7 @@ std::vector<Task> construct_tight(AutoState& state, double share) {
   return tasks;
 }
 
-// Those that are for nothing else, each with the same part of the share.
+// The solvers that are for tight budgets only, each with the same fraction of the share.
 std::vector<Task> tight(AutoState& state, double share) {
   std::vector<const Solver*> solvers = state.solvers(Trait::tight);
   std::erase_if(solvers, [](const Solver* solver) {
@@ -125,7 +125,7 @@ std::vector<Task> engine(AutoState& state, double share) {
   return {task};
 }
 
-// Where the search stands still the bounds get as much work as a lane.
+// If the last epoch found no better plan, the bounds get as much work as a lane.
 std::vector<Task> proofs(AutoState& state, double share) {
   const auto slice = static_cast<double>(state.epoch().slice);
   return state.proof(static_cast<std::int64_t>(state.epoch().stands ? slice : share * slice));
@@ -152,13 +152,14 @@ std::vector<Task> lanes(AutoState& state, double share) {
 }
 
 constexpr std::array<Phase, 11> kPhases = {{
-    {"bounds", "the bounds, briefly: their cut leaves a first plan", When::once, .06,
+    {"bounds", "lower bounds with little work; their minimum cut gives a first plan", When::once,
+     .06,
      [](const AutoState& state) {
        return state.first(Trait::proving) != nullptr &&
               !state.problem().graph.has_tensors_on_host();
      },
      bounds},
-    {"blocks", "a plan made of blocks, which large graphs repeat", When::once, .2,
+    {"blocks", "a plan by hierarchical partition, for large graphs", When::once, .2,
      [](const AutoState& state) {
        return state.ops() >= kLarge && state.context().starts().empty() &&
               may_have_backward(state.problem().graph) && state.first(Trait::blocks) != nullptr;
@@ -166,22 +167,23 @@ constexpr std::array<Phase, 11> kPhases = {{
      blocks},
     {"construct", "the constructive solvers, each from the best plan so far", When::once, .1,
      [](const AutoState&) { return true; }, construct},
-    {"chain", "the dynamic program over chains, where the graph is one", When::once, .2,
+    {"chain", "the dynamic program over chains, for graphs that are nearly one", When::once, .2,
      [](const AutoState& state) {
        return state.ops() <= kLarge && state.first(Trait::blocks) != nullptr &&
               is_chain(state.problem().graph);
      },
      chain},
-    {"longer", "constructive solvers for tight budgets again, where there is no plan", When::once,
-     .5, is_missing_plan, construct_tight},
-    {"tight", "solvers for the tightest budgets alone, where there is no plan", When::once, .3,
+    {"longer", "constructive solvers for tight budgets, with more work, while there is no plan",
+     When::once, .5, is_missing_plan, construct_tight},
+    {"tight", "the other solvers for tight budgets, while there is no plan", When::once, .3,
      is_missing_plan, tight},
-    {"settle", "the bounds, on small graphs", When::once, 1,
+    {"settle", "lower bounds with more work, on small graphs", When::once, 1,
      [](const AutoState& state) {
        return state.ops() <= kSmall && state.first(Trait::proving) != nullptr;
      },
      [](AutoState& state, double) { return state.proof(200 * state.ops()); }},
-    {"engine", "an engine, once: to prove the plan of a small graph under a clock", When::alone, .6,
+    {"engine", "an engine, once, under a time limit: to prove the plan of a small graph optimal",
+     When::alone, .6,
      [](const AutoState& state) {
        return state.clocked() && !state.context().limits().settings().work && state.has_plan() &&
               state.problem().order == Order::given && state.ops() <= kMostEngineOps &&
@@ -189,18 +191,19 @@ constexpr std::array<Phase, 11> kPhases = {{
               state.context().limits().used() > kEngineFrom;
      },
      engine},
-    {"proofs", "the bounds", When::before_search, .33,
+    {"proofs", "lower bounds, in each epoch", When::before_search, .33,
      [](const AutoState& state) {
        return state.epoch().proves && state.first(Trait::proving) != nullptr;
      },
      proofs},
-    {"again", "solvers of the user's own, until they finish", When::before_search, .25,
+    {"again", "registered solvers, in each epoch until they finish", When::before_search, .25,
      [](const AutoState& state) {
        return state.epoch().number > 0 || state.first(Trait::anytime) == nullptr;
      },
      again},
-    {"lanes", "the search from the best plan, in lanes that differ in their recipes", When::search,
-     1, [](const AutoState& state) { return state.first(Trait::anytime) != nullptr; }, lanes},
+    {"lanes", "the search from the best plan, in several lanes with different recipes",
+     When::search, 1, [](const AutoState& state) { return state.first(Trait::anytime) != nullptr; },
+     lanes},
 }};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What `auto` does, and when: the table of its phases.
+// The table of the phases of `auto`.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ class AutoState;
 
 enum class When : std::uint8_t {
   once,           // before the first epoch, one task after the other
-  alone,          // in each epoch, with all threads
-  before_search,  // in each epoch; under a clock and with several threads beside the search
-  search,         // in each epoch
+  alone,          // first in each epoch, with all threads
+  before_search,  // in each epoch; beside the search with a time limit and several threads
+  search,         // last in each epoch
 };
 
 struct Phase {
   std::string_view name, summary;
   When when;
-  // Of what is left of the limits, at most; before_search and search: of the work of a lane.
+  // Of the remaining limits, at most. For before_search and search: of the work of a lane.
   double share;
   bool (*due)(const AutoState&);
-  // Called when it is due.
+  // Called when the phase is due.
   std::vector<Task> (*tasks)(AutoState&, double share);
 };
 
-// In the order in which they run.
+// In the order in which the phases run.
 std::span<const Phase> phases();
 
 }  // namespace lowtide::driver

@@ -9,53 +9,55 @@ namespace lowtide::driver {
 
 namespace {
 
-// Where a repeated computation costs that much more than is proven, the best plan is far from what
-// can be, and what one change wins is of the order of that excess.
+// From this excess on (LaneTerms) the best plan is far from the bound, and the gain of one change
+// is of the order of the excess.
 constexpr double kFar = 0.1, kFarBrief = 0.3;
-constexpr double kHottest = 10;  // mean op times
+constexpr double kHottest = 10;  // the highest temperature of a recipe, in mean op times
 
 using T = LaneTerms;
 
 // Temperatures: docs/why/search.md, "How auto divides the time".
 constexpr std::array<Recipe, 11> kRecipes = {{
-    {"cool", "long lanes", .03, .0005, 2, true, false, 1,
+    {"cool", "low temperature, for long lanes", .03, .0005, 2, true, false, 1,
      [](const T& t) { return !t.brief && !t.link; }},
-    {"warm", "long lanes", .2, .003, 2, false, false, 1,
+    {"warm", "high temperature, for long lanes", .2, .003, 2, false, false, 1,
      [](const T& t) { return !t.brief && !t.link; }},
-    {"cold", "any lane without a link", .01, .0002, 2, true, false, 1,
+    {"cold", "very low temperature, for long and brief lanes", .01, .0002, 2, true, false, 1,
      [](const T& t) { return !t.link; }},
-    {"mild", "long lanes", .08, .001, 2, false, false, 1,
+    {"mild", "medium temperature, for long lanes", .08, .001, 2, false, false, 1,
      [](const T& t) { return !t.brief && !t.link; }},
-    {"frozen", "brief lanes", .003, .0001, 2, false, false, 1,
+    {"frozen", "lowest temperature, for brief lanes", .003, .0001, 2, false, false, 1,
      [](const T& t) { return t.brief && !t.link; }},
-    {"afresh", "long lanes, which forget their start", 1, .0005, 1, false, false, 1.3,
+    {"afresh", "forgets its start plan, for long lanes, if the best plan is near the bound", 1,
+     .0005, 1, false, false, 1.3,
      [](const T& t) { return !t.brief && !t.link && t.excess < kFar; }},
-    {"far", "long lanes, where the best plan is far from the bound", 8, .08, 1, false, true, 4,
-     [](const T& t) { return !t.brief && !t.link && t.excess >= kFar; }},
-    {"far-brief", "brief lanes, where the best plan is far from the bound", 4, .4, 1, false, true,
-     2, [](const T& t) { return t.brief && !t.link && t.excess >= kFarBrief; }},
-    {"link-warm", "lanes with a link", .1, .0005, 2, true, false, 1,
+    {"far", "temperature by the excess, for long lanes, if the best plan is far from the bound", 8,
+     .08, 1, false, true, 4, [](const T& t) { return !t.brief && !t.link && t.excess >= kFar; }},
+    {"far-brief",
+     "temperature by the excess, for brief lanes, if the best plan is far from the bound", 4, .4, 1,
+     false, true, 2, [](const T& t) { return t.brief && !t.link && t.excess >= kFarBrief; }},
+    {"link-warm", "medium temperature, for problems with a link", .1, .0005, 2, true, false, 1,
      [](const T& t) { return t.link; }},
-    {"link-hot", "lanes with a link", .3, .001, 2, false, false, 1,
+    {"link-hot", "high temperature, for problems with a link", .3, .001, 2, false, false, 1,
      [](const T& t) { return t.link; }},
-    {"repair", "any lane, while there is no plan", 10, .1, 2, false, false, 1,
+    {"repair", "very high temperature, while there is no plan", 10, .1, 2, false, false, 1,
      [](const T& t) { return !t.has_plan; }},
 }};
 
-// As long as no other order is ahead, most lanes keep the given one, in which there is less to
-// choose. Without a plan that keeps the budget, it may be the order that stands in the way.
+// As long as the best plan has the given order, most lanes keep it: the search space is smaller.
+// While no plan keeps the budget, lanes change the order, since the given one may allow none.
 constexpr std::array<OrderRecipe, 4> kOrderRecipes = {{
-    {"keep", "keeps the given order", false, 0, 4,
+    {"keep", "keep the given order", false, 0, 4,
      [](const T& t) { return !t.free_order || (t.has_plan && !t.reordered); }},
-    {"keep-new", "keeps the order of the best plan, where that is another one", false, 0, 1,
+    {"keep-new", "keep the order of the best plan, if it is not the given one", false, 0, 1,
      [](const T& t) { return t.free_order && t.reordered; }},
-    {"shift", "shifts first computations as well", true, 0, 1,
+    {"shift", "shift first computations as well", true, 0, 1,
      [](const T& t) { return t.free_order; }},
-    {"reorder", "anneals the order alone at first", true, .3, 1,
+    {"reorder", "anneal the order alone first", true, .3, 1,
      [](const T& t) { return t.free_order; }},
 }};
 
-// As options are read, whatever the locale.
+// In the form in which options are parsed, independent of the locale.
 std::string text_of(double number) {
   std::array<char, 32> text{};
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};

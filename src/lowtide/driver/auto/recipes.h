@@ -1,4 +1,4 @@
-// How `auto` runs the search: the tables of its recipes.
+// The tables of the recipes by which the lanes of `auto` run the search.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace lowtide::driver {
 
 using OptionTexts = std::vector<std::pair<std::string, std::string>>;
 
-// What a lane is for: decides which recipes suit it.
+// The properties of a lane that decide which recipes suit it.
 struct LaneTerms {
-  bool brief = false;    // too little work for each op to cool down
+  bool brief = false;    // the work for each op is too little to cool down; otherwise it is long
   bool link = false;     // the problem has a link to the host
-  bool has_plan = true;  // within the budget
+  bool has_plan = true;  // some plan keeps the budget
   bool free_order = false;
-  bool reordered = false;  // the best plan has another order than the given one
-  // By how many mean op times a repeated computation of the best plan costs more than is proven; 0
-  // if that is not known.
+  bool reordered = false;  // the best plan does not follow the given order
+  // (Duration of the best plan - bound) / its number of recomputations, in mean op times; 0 if
+  // unknown.
   double excess = 0;
 };
 
@@ -31,20 +31,20 @@ struct LaneTerms {
 struct Recipe {
   std::string_view name, summary;
   double hot, cold;  // temperature at the start and at the end
-  int rounds;        // 1: forgets its start
-  bool near;         // begins at the price of a byte in its start; else far below it
+  int rounds;        // 1: so hot that the start plan does not matter
+  bool near;         // begins at the start plan's marginal price of a byte; otherwise far below
   bool of_excess;
-  double weight;  // against the others that suit the lane
+  double weight;  // relative to the other recipes that suit the lane
   bool (*suits)(const LaneTerms&);
 };
 std::span<const Recipe> recipes();
 
-// What a lane makes of a free order.
+// How a lane changes a free order.
 struct OrderRecipe {
   std::string_view name, summary;
   bool orders;     // first computations may move
   double reorder;  // share of the work in which the order alone is annealed first
-  double weight;   // against the others that suit the lane
+  double weight;   // relative to the other recipes that suit the lane
   bool (*suits)(const LaneTerms&);
 };
 std::span<const OrderRecipe> order_recipes();
@@ -53,7 +53,8 @@ std::span<const OrderRecipe> order_recipes();
 OptionTexts texts_of(const Recipe& recipe, const LaneTerms& terms);
 OptionTexts texts_of(const OrderRecipe& recipe);
 
-// For short runs from a plan, outside of `auto`: the recipes that suit them, one after the other.
+// Options for short runs of the search outside of `auto`: turn 0, 1, ... takes the suitable recipes
+// one after the other.
 OptionTexts search_options(std::uint64_t turn, const LaneTerms& terms);
 
 }  // namespace lowtide::driver

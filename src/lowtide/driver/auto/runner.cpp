@@ -16,7 +16,7 @@ using solve::Trait;
 using solve::Traits;
 
 constexpr std::uint64_t kUnlimitedEpochs = 4;  // without any limit
-constexpr int kMostFailedLanes = 3;            // one may have drawn an unlucky seed
+constexpr int kMostFailedLanes = 3;            // more than one: a failure may depend on the seed
 
 }  // namespace
 
@@ -33,7 +33,8 @@ void Runner::run() {
     }
   }
   while (run_epoch()) state_.end_epoch();
-  // Even a hopeless budget gets an answer with a smallest peak.
+  // Offer the unplanned step, so that even an infeasible budget has an outcome with a smallest
+  // peak.
   if (!context_.smallest()) context_.offer_events(own_events(state_.problem().graph));
 }
 
@@ -54,7 +55,8 @@ bool Runner::run_epoch() {
   std::ranges::move(tasks_of(When::search), std::back_inserter(tasks));
   any = any || !tasks.empty();
   run(tasks);
-  // Whoever did nothing now may do something in a longer epoch; but no limit is waited for in vain.
+  // A longer epoch may find something to do. An epoch without work spends some, so that a limit of
+  // work is reached.
   if (context_.limits().work() == before) context_.limits().spend(Limits::kPollWork);
   return any || state_.first(Trait::proving) != nullptr;
 }
@@ -71,14 +73,14 @@ std::vector<Task> Runner::tasks_of(When when) {
 }
 
 bool Runner::stop() {
-  // A task that begins after the deadline or a cancel does no work, and both are seen as work is
-  // done.
+  // The deadline and a cancel are polled as work is spent. A task that begins after either does no
+  // work, so spend some here.
   context_.limits().spend(context_.limits().over() ? Limits::kPollWork : 0);
   return context_.done();
 }
 
-// The best plan, then the caller's, whose first one it has replaced, then one over the budget that
-// a proof has left, once the search has had its turn without.
+// The best plan in place of the caller's first start plan, then the caller's other start plans.
+// Once proofs have begun: also a plan over the budget that they leave to be repaired.
 std::vector<Plan> Runner::start_plans() const {
   std::vector<Plan> plans(context_.starts().begin(), context_.starts().end());
   if (const auto& smallest = context_.smallest(); context_.has_plan() || smallest) {
@@ -89,8 +91,8 @@ std::vector<Plan> Runner::start_plans() const {
   return plans;
 }
 
-// As many tasks as can be get all that they ask for: short lanes come to nothing, and a run with
-// less work then has begun with what one with more does.
+// As many tasks as possible get all the work that they ask for, since short lanes win nothing. So a
+// run with a smaller work limit is nearly a prefix of one with a larger limit.
 void Runner::fit_to_limits(std::vector<Task>& tasks) const {
   const auto left = context_.limits().remaining().work;
   if (!left) return;
@@ -153,7 +155,7 @@ void Runner::raise(const solve::Solver& solver, Ticks bound) {
   const Ticks before = context_.bound().duration;
   traits.has(Trait::external) || traits.has(Trait::guest) ? context_.raise_engine_bound(bound)
                                                           : context_.raise_bound(bound);
-  // What is no longer believed lowers it.
+  // The bound falls when an engine's claim is no longer believed.
   context_.part(solver.name()).bound += std::max(Ticks(), context_.bound().duration - before);
 }
 

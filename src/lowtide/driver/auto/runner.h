@@ -1,5 +1,5 @@
-// Runs the phases of `auto`: shares out the limits, gives each task its start plans, and merges
-// what it finds.
+// Runs the phases of `auto`: divides the limits among the tasks, gives each task its start plans,
+// and merges its plans and bounds.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ class Runner {
   Runner(const Problem& problem, solve::Context& context, AutoSettings settings)
       : settings_(std::move(settings)), context_(context), state_(problem, context, settings_) {}
 
-  // The phases that come once, then epochs until there is nothing more to do: what can be proven
-  // is, or a limit is reached.
+  // Runs the phases that come once, then epochs until a plan is proven optimal, the budget is
+  // proven infeasible, or a limit is reached.
   void run();
 
  private:
@@ -38,9 +38,9 @@ class Runner {
   const AutoSettings settings_;
   solve::Context& context_;
   AutoState state_;
-  std::mutex mutex_;  // of context_, while tasks run
+  std::mutex mutex_;  // guards context_ while tasks run
   int failed_lanes_ = 0;
-  // Whoever watches has thrown, and that is no failure of a solver.
+  // The caller's watcher has thrown: the exception is no failure of a solver.
   std::atomic<bool> watcher_threw_ = false;
 };
 

@@ -15,11 +15,17 @@ namespace {
 using solve::Trait;
 using solve::Traits;
 
-constexpr std::uint64_t kFirstProof = 3;  // epoch: the search goes first, proofs take longer
-constexpr double kProofShare = 0.4;       // of the limits, if that comes first
-// Work of a lane for each op: with less it cannot cool down. docs/why/search.md has the rows.
+// Proofs begin in this epoch, or once this share of the limits is used: they take longer than the
+// search.
+constexpr std::uint64_t kFirstProof = 3;
+constexpr double kProofShare = 0.4;
+// Work of a lane for each op; with less the lane is brief: it cannot cool down.
 constexpr std::int64_t kBriefWork = 200;
-constexpr double kLookShare = 0.2;  // of the time left, to find an engine
+constexpr double kLookShare = 0.2;  // share of the time left in which an engine must be found
+
+bool contains(const std::vector<const solve::Solver*>& solvers, const solve::Solver* solver) {
+  return std::ranges::find(solvers, solver) != solvers.end();
+}
 
 Problem in_given_order(Problem problem) {
   problem.order = Order::given;
@@ -37,6 +43,11 @@ AutoState::AutoState(const Problem& problem, solve::Context& context, const Auto
       ops_(static_cast<std::int64_t>(problem.graph.op_count())),
       recipe_choice_(settings.recipe_weights),
       order_choice_(settings.order_weights) {
+  if (context.solvers() != nullptr)
+    for (const auto& solver : context.solvers()->all()) {
+      if (support_of(*solver, problem_).yes) takers_.push_back(solver.get());
+      if (support_of(*solver, given_).yes) given_takers_.push_back(solver.get());
+    }
   epoch_.slice = unlimited() ? 200 + 20 * static_cast<std::int64_t>(problem.graph.link_count())
                              : 20'000 + 4 * ops_;
 }
@@ -72,12 +83,12 @@ LaneTerms AutoState::lane_terms() const {
   return terms;
 }
 
-bool AutoState::left_out(const solve::Solver* solver) const {
-  return std::ranges::find(left_out_, solver) != left_out_.end();
-}
+bool AutoState::left_out(const solve::Solver* solver) const { return contains(left_out_, solver); }
 
-bool AutoState::takes(const solve::Solver& solver) const {
-  return support_of(solver, problem_).yes;
+bool AutoState::takes(const solve::Solver& solver) const { return contains(takers_, &solver); }
+
+bool AutoState::takes_given(const solve::Solver& solver) const {
+  return contains(given_takers_, &solver);
 }
 
 std::vector<const solve::Solver*> AutoState::solvers(Trait trait) const {
@@ -85,7 +96,7 @@ std::vector<const solve::Solver*> AutoState::solvers(Trait trait) const {
   std::vector<const solve::Solver*> found = context_.solvers()->with(trait);
   std::erase_if(found, [&](const solve::Solver* solver) {
     return solver->traits().has(Trait::external) || left_out(solver) ||
-           (!takes(*solver) && !support_of(*solver, given_).yes);
+           (!takes(*solver) && !takes_given(*solver));
   });
   return found;
 }
@@ -107,8 +118,8 @@ std::vector<const solve::Solver*> AutoState::guests() const {
   return found;
 }
 
-// An engine that is slow to be found must not cost the others their time, and one that is not found
-// is not looked for again.
+// Looking for an engine may be slow, so the time for it is limited, and an engine that was not
+// found is not looked for again.
 const solve::Solver* AutoState::engine() {
   const double most =
       context_.limits().seconds() + context_.limits().remaining(kLookShare).seconds.value_or(0);
@@ -137,7 +148,7 @@ Task AutoState::task(const solve::Solver* solver, std::int64_t work, double shar
 Task AutoState::task_in_given_order(const solve::Solver* solver, std::int64_t work,
                                     double share) const {
   Task made = task(solver, work, share);
-  made.in_given_order = problem_.order == Order::free && support_of(*solver, given_).yes;
+  made.in_given_order = problem_.order == Order::free && takes_given(*solver);
   return made;
 }
 
@@ -169,7 +180,8 @@ Task AutoState::lane(int number, const LaneTerms& terms) {
   return lane;
 }
 
-// What a lane won, against the lane beside it that won most.
+// The reward of a lane: the time by which it shortened the best plan, relative to the best lane of
+// the same epoch.
 void AutoState::learn(const std::vector<Task>& tasks, Ticks before) {
   const auto won = [&](const Task& task) {
     if (!task.lane || !task.outcome || !task.outcome->plan) return 0.0;

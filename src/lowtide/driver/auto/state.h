@@ -1,4 +1,4 @@
-// What `auto` knows while it runs: what its phases ask, and make tasks with.
+// The state of a run of `auto`, which its phases query and from which they make tasks.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lowtide::driver {
 
-// What the options of `auto` say, by the places in the tables; 0: switched off.
+// The options of `auto`, indexed like the tables of phases and recipes; 0: switched off.
 struct AutoSettings {
   std::vector<double> phase_shares, recipe_weights, order_weights;
 };
@@ -21,10 +21,10 @@ struct AutoSettings {
 struct Epoch {
   std::uint64_t number = 0;
   std::int64_t slice = 0;  // work of a lane
-  // Proofs are due: late enough, or there is no plan for the search to begin from; with a link at
-  // once, since the first bounds leave it out.
+  // Proofs are due: the run is far enough, or there is no plan, or there is a link, which the phase
+  // `bounds` ignores.
   bool proves = false;
-  bool stands = false;  // the epoch before found no better plan
+  bool stands = false;  // stagnation: the epoch before found no better plan
 };
 
 class AutoState {
@@ -44,7 +44,7 @@ class AutoState {
   Ticks best_duration() const {
     return context_.has_plan() ? context_.best_cost().duration : Ticks::max();
   }
-  // Whether seconds limit the run.
+  // Whether the run has a time limit.
   bool clocked() const { return clocked_; }
   bool unlimited() const { return !clocked_ && !context_.limits().settings().work; }
   int threads() const { return threads_; }
@@ -55,46 +55,53 @@ class AutoState {
   // The terms of a lane in this epoch.
   LaneTerms lane_terms() const;
 
-  // The solvers that take the problem, or the same in the given order, and have the trait, in the
-  // order of the table, without external engines and those that were left out.
+  // The solvers with the trait that support the problem, or the same problem in the given order, in
+  // the order of the table of solvers. External engines and solvers that were left out are missing.
   std::vector<const solve::Solver*> solvers(solve::Trait trait) const;
-  // The first of them that is no guest; null if there is none.
+  // The first of solvers(trait) that the user has not registered; null if there is none.
   const solve::Solver* first(solve::Trait trait) const;
-  // Solvers that the user has registered for some purpose.
+  // The registered solvers that have a trait besides `guest` and `transfers`.
   std::vector<const solve::Solver*> guests() const;
-  // An engine that proves, if it is found on this machine within a share of the time left; null
-  // otherwise, and from then on.
+  // An engine that proves bounds, if it is found on this machine within a share of the time left.
+  // Otherwise null, also for all later calls.
   const solve::Solver* engine();
-  // From now on nobody is offered that solver: it has finished, or failed.
+  // Excludes a solver that has finished or failed from all later tasks.
   void leave_out(const solve::Solver* solver) { left_out_.push_back(solver); }
 
-  // A task for a share of what is left: of the problem as it is, where the solver takes that.
+  // A task with a share of the remaining limits. It solves the problem itself if the solver
+  // supports that, otherwise the problem in the given order.
   Task task(const solve::Solver* solver, std::int64_t work, double share) const;
-  // The same, in the given order where the solver takes that: there is less to choose.
+  // The same, but in the given order if the solver supports that: its search space is smaller.
   Task task_in_given_order(const solve::Solver* solver, std::int64_t work, double share) const;
-  // Of the bounds. None where it gets less than twice the work of the one before: each begins
-  // anew, and would only find the same.
+  // A task of the bounds. None if it would get less than twice the work of the last one: each proof
+  // starts from the beginning, and would only find the same bound.
   std::vector<Task> proof(std::int64_t work);
-  // Of the search, with recipes of the bandits' choice. Lanes of an epoch differ in `number`.
+  // A task of the search, with recipes that the bandits choose. Lanes of an epoch differ in
+  // `number`.
   Task lane(int number, const LaneTerms& terms);
-  // Tells the bandits what the lanes among these have won, which began when the best plan had the
-  // duration `before`.
+  // Gives the bandits the rewards of the lanes among these tasks. `before`: the duration of the
+  // best plan when the lanes began.
   void learn(const std::vector<Task>& tasks, Ticks before);
 
  private:
-  bool takes(const solve::Solver& solver) const;  // the problem as it is
+  // Whether the solver takes the problem as it is, and whether in the given order.
+  bool takes(const solve::Solver& solver) const;
+  bool takes_given(const solve::Solver& solver) const;
   bool left_out(const solve::Solver* solver) const;
 
   const Problem& problem_;
-  const Problem given_;  // the same in the given order
+  const Problem given_;  // problem_ in the given order
   solve::Context& context_;
   const bool clocked_;
   const int threads_;
   const std::int64_t ops_;
   Epoch epoch_;
   Ticks last_duration_ = Ticks::max();
-  std::int64_t longest_proof_ = 0;  // work
+  std::int64_t longest_proof_ = 0;  // most work of a proof so far
   Choice recipe_choice_, order_choice_;
+  // Of all solvers, those that take the problem as it is, and those that take it in the given
+  // order.
+  std::vector<const solve::Solver*> takers_, given_takers_;
   std::vector<const solve::Solver*> left_out_;
 };
 

@@ -1,6 +1,6 @@
-// One task at its turn, on any thread: what the solver is told, and what becomes of one that
-// throws. Its plans come while it runs if there is a clock, and else when its turn is over, in an
-// order that depends on no thread.
+// Runs one task, on any thread: makes the context of its solver, and catches what the solver
+// throws. With a time limit the plans of a task are offered while it runs. Otherwise Runner::merge
+// offers them when all tasks have ended, in the order of the tasks, so that threads change nothing.
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -17,7 +17,7 @@ namespace lowtide::driver {
 
 namespace {
 
-// What a Python solver raises stands below its traceback.
+// The message of a Python exception is the last line of its traceback.
 std::string last_line(std::string_view what) {
   what = what.substr(0, what.find_last_not_of(" \n") + 1);
   what = what.substr(what.find_last_of('\n') + 1);
@@ -31,7 +31,7 @@ void Runner::run_task(Task& task, LimitSettings limits, const Bound& known,
   if (limits.seconds)
     limits.seconds = context_.limits().remaining().seconds.value_or(0) * task.share;
   {
-    // A task that begins after the deadline would notice only after its first plan.
+    // A task that begins after the deadline would notice the deadline only after its first plan.
     const std::scoped_lock lock(mutex_);
     if (context_.limits().over() && context_.smallest()) return;
   }
@@ -70,7 +70,7 @@ void Runner::run_task(Task& task, LimitSettings limits, const Bound& known,
       if (*plan) (*plan)->machine = state_.problem().machine;
 }
 
-// A solver that throws loses what it would have found from then on.
+// A solver that throws keeps the plans that it has offered.
 void Runner::solve_or_say_why(Task& task, const Problem& problem, solve::Context& inner) const {
   try {
     task.outcome = task.solver->solve(problem, inner);
@@ -82,7 +82,7 @@ void Runner::solve_or_say_why(Task& task, const Problem& problem, solve::Context
     if (watcher_threw_ || is_checked_fault(error)) throw;
     task.failure = last_line(error.what());
   }
-  // Its plans were simulated as it offered them; nobody has looked at what it says of bounds.
+  // Its plans were simulated when it offered them, but nothing has checked its bounds.
   task.outcome = inner.finish();
   task.outcome->bound = {};
 }

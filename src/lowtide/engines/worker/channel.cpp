@@ -1,4 +1,4 @@
-// Plain blocking reads and writes: the worker has nothing better to do.
+// Plain blocking reads and writes: the worker has nothing else to do.
 #include "lowtide/engines/worker/channel.h"
 
 #include <cerrno>
@@ -42,7 +42,7 @@ void Channel::send(const EngineReport& report) {
 
 void Channel::watch() {
   std::thread([] {
-    // Another request, which may come, is not for this thread to read.
+    // This thread must not read another request, which may come.
     pollfd line{0, POLLRDHUP, 0};
     while (poll(&line, 1, -1) < 0 && errno == EINTR) {
     }

@@ -1,4 +1,4 @@
-// The worker's end of the line: its standard input, in both directions.
+// The worker's end of the connection: its standard input, in both directions.
 #pragma once
 
 #include <mutex>
@@ -11,11 +11,11 @@ namespace lowtide::engines {
 
 class Channel {
  public:
-  // None if whoever asks is gone, talks nonsense or speaks out of turn.
+  // nullopt if the library has gone, sends garbage, or sends out of turn.
   std::optional<EngineRequest> receive();
-  // Any thread. Ends the process if nobody listens any more.
+  // Any thread. Ends the process if nobody reads any more.
   void send(const EngineReport& report);
-  // From now on the process ends as soon as whoever asked is gone. Once.
+  // From now on the process ends as soon as the library has gone. Once.
   void watch();
 
  private:

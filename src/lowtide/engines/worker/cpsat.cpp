@@ -1,13 +1,13 @@
-// CP-SAT through the C interface of OR-Tools, which takes and gives serialized protocol buffers.
+// CP-SAT through the C interface of OR-Tools, which takes and returns serialized protocol buffers.
 //
-// It has no callback: a solution comes with the response and not before. So its log is read for
-// objectives and bounds, and once a slice of time has passed and a better solution is known, the
-// search is stopped, the solution fetched and reported, and the search begun again from it as a
-// hint. A slice lasts at least four times as long as it took to the first line of the search (that
-// is, presolve), and each three times as long as the one before, so that little is lost to
-// beginning anew; what is found in the last slice comes when the time is over.
+// It has no callback: a solution comes only with the response. So objectives and bounds are read
+// from its log. When a slice of time has passed and a better solution is known, the search is
+// stopped, the solution fetched and reported, and the search restarted with it as a hint. A slice
+// lasts at least four times as long as the time to the first line of the search (that is,
+// presolve), and each slice three times as long as the one before, so that little is lost by
+// restarts. The solution of the last slice is reported at the end.
 //
-// Loses: what was found since the last fetch, if the process is ended.
+// Loses: solutions found since the last fetch, if the process is killed.
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -77,7 +77,7 @@ struct Response {
   }
 };
 
-// Reads what the engine prints, and stops a slice when it is over.
+// Reads the output of the engine, and stops a slice when it is over.
 class Watcher {
  public:
   Watcher(const Api& api, Channel& channel, const EngineRequest& request)
@@ -100,7 +100,7 @@ class Watcher {
     fresh_ = false;
     cut_ = false;
   }
-  // Whether it was this that ended it.
+  // Whether the slice ended by this object.
   bool end_slice() {
     const std::scoped_lock lock(mutex_);
     env_ = nullptr;
@@ -159,7 +159,7 @@ class Watcher {
       if (env_ == nullptr || cut_ || !fresh_ || searching_at_ < 0) continue;
       const double lasted = seconds_since(slice_begin_);
       if (lasted < std::max(length, kPresolves * searching_at_)) continue;
-      // What comes last comes by itself.
+      // The last solution comes with the response.
       if (request_.seconds > 0 && seconds() + 2 * lasted > request_.seconds) continue;
       cut_ = true;
       length = std::max(length, lasted) * kGrowth;

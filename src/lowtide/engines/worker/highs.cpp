@@ -1,5 +1,5 @@
-// HiGHS through its C interface, by own declarations: nothing of it is needed to compile. Improving
-// solutions and bounds come by callbacks, on the thread that runs it.
+// HiGHS through its C interface, with its own declarations, so that compiling needs no headers of
+// HiGHS. Improving solutions and bounds arrive by callbacks, on the thread that runs it.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@ namespace lowtide::engines {
 namespace {
 
 using Int = std::int32_t;  // checked by Highs_getSizeofHighsInt
-struct DataIn;             // never looked into
+struct DataIn;             // never read
 using Callback = void (*)(int type, const char* message, const void* out, DataIn* in, void* user);
 
 struct Api {
@@ -135,7 +135,7 @@ EngineReport run_highs(const EngineRequest& request, Channel& channel) {
   Api api;
   if (!api.load(library)) return failure("lacks the functions that are needed");
   void* highs = api.create();
-  // Of one that ends anyway nothing is given back.
+  // Memory is not returned, since the process ends anyway.
   const auto destroy = [&](void* it) {
     if (request.more) api.destroy(it);
   };
@@ -159,7 +159,7 @@ EngineReport run_highs(const EngineRequest& request, Channel& channel) {
   set_options(api, highs, request);
   constexpr Int kRowwise = 2, kMinimise = 1;
   const bool mip = model.has_integers();
-  // HiGHS takes both limits of its infinity, 1e30 and beyond.
+  // HiGHS treats 1e30 and beyond as infinity.
   const Int passed =
       mip ? api.pass_mip(highs, columns, rows, entries, kRowwise, kMinimise, 0, view.cost.data(),
                          view.low.data(), view.high.data(), view.row_low.data(),

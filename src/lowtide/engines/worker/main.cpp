@@ -1,5 +1,5 @@
-// lowtide-worker: runs solves of an engine that is not ours, so that a crash, a leak or an overrun
-// in it costs nothing. Started by the library; of no use by hand.
+// lowtide-worker: runs solves of an external engine, so that a crash, a leak or an overrun in it
+// has no effect on the caller. Started by the library; of no use by hand.
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -21,7 +21,7 @@ void* open_library(const std::string& path, std::string& why) {
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) return library;
   why = dlerror();
-  // Whoever asked knows the name.
+  // The caller knows the name.
   for (const std::string& known : {name + ": ", std::string("cannot open shared object file: ")})
     if (why.starts_with(known)) why.erase(0, known.size());
   why = "cannot be opened: " + why;
@@ -33,7 +33,7 @@ namespace {
 void limit_memory(std::int64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_DATA, &limit) != 0) return;
-  // A sanitizer has reserved its shadow by now, which is beyond any limit. The hard limit stays,
+  // A sanitizer has reserved its shadow by now, which exceeds any limit. The hard limit stays,
   // since the next request may allow more.
   limit.rlim_cur = bytes > 0 ? static_cast<rlim_t>(own_memory() + bytes) : limit.rlim_max;
   setrlimit(RLIMIT_DATA, &limit);
@@ -69,5 +69,5 @@ int run() {
 }  // namespace
 }  // namespace lowtide::engines
 
-// No destructors: the libraries' own may hang or crash.
+// No destructors: those of the libraries may hang or crash.
 int main() { _exit(lowtide::engines::run()); }

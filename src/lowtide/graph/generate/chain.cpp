@@ -1,5 +1,5 @@
-// A chain: layers of varying width, each one fused op forward and one backward, which reads the
-// layer's input, output and weight. The textbook case of checkpointing, with nothing beside it.
+// A chain: layers of varying width, each with one fused op forward and one backward, which reads
+// the layer's input, output and weight. The textbook case of checkpointing.
 #include <string>
 
 #include "lowtide/graph/generate/kinds.h"

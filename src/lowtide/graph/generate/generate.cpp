@@ -1,9 +1,13 @@
-// Problem: a network of about so many ops, built of whole blocks.
-// Idea: from some size on, every block adds the same number of ops; so measure two small networks
-// and extrapolate. Below that size, try all.
-// Invariant: the number of ops differs from what was asked for by at most half a block, except
+// Problem: generate a network of about so many ops from whole blocks.
+//
+// Idea: from some size on, every block adds the same number of ops. So measure two small networks
+// and extrapolate. Below that size, try all sizes.
+//
+// Invariant: the number of ops differs from the requested number by at most half a block, except
 // below the smallest network of a kind.
-// Loses: a kind whose blocks differ in their number of ops for ever would need its own count.
+//
+// Loses: a kind whose blocks never become equal in their number of ops would need a count of its
+// own.
 #include "lowtide/graph/generate.h"
 
 #include <algorithm>
@@ -19,7 +23,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kKinds = {"layered", "chain", "resnet", "unet",
                                                     "transformer"};
-// From here on all stages of all kinds are there.
+// From this size on all kinds have all their stages.
 constexpr std::size_t kRegular = 16;
 
 using Generator = Graph (*)(std::size_t blocks, std::uint64_t seed);

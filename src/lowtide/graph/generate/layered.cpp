@@ -1,11 +1,16 @@
-// Problem: graphs like the random layered ones on which Moccasin was measured, of any size.
-// Idea: a source, layers of random widths, a sink; neighbouring layers joined so that each op of
-// the wider one takes a contiguous share of the narrower one opposite to it; some edges that skip.
+// Problem: generate graphs like the random layered graphs of Moccasin's evaluation, of any size.
+//
+// Idea: a source, layers of random widths, a sink. Between neighbouring layers, each op of the
+// wider one is joined to a contiguous share of the narrower one opposite to it. Some edges skip
+// layers.
+//
 // Source: Bartan et al., "Moccasin", ICML 2023, after the random graphs of Gagrani et al., "Neural
 // topological ordering for computation graphs", NeurIPS 2022; parameters fitted to the published
 // graphs.
-// Invariant: edges run from lower to higher layers, so that any numbering by layers is topological.
-// Loses: nothing here looks like training; sizes and times are independent of each other.
+//
+// Invariant: edges run from lower to higher layers, so any numbering by layers is topological.
+//
+// Loses: the graphs do not resemble training; sizes and times are independent of each other.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -111,7 +116,7 @@ class Layered {
     if (inner < 3) return;
     const auto edges = static_cast<std::size_t>(
         std::llround(static_cast<double>(adjacent) * settings_.skips / (1 - settings_.skips)));
-    // One number for each edge; pairs drawn twice count once.
+    // One number for each edge, so that pairs drawn twice count once.
     std::vector<std::uint64_t> drawn;
     drawn.reserve(edges);
     for (std::size_t i = 0; i < edges; ++i) {
@@ -128,7 +133,7 @@ class Layered {
     for (std::uint64_t edge : drawn) add_edge(edge / ops_, edge % ops_);
   }
 
-  // Polar method: G. Marsaglia, 1964. The second number of each pair waits for the next call.
+  // Polar method, G. Marsaglia, 1964. The second number of each pair is returned by the next call.
   double gaussian() {
     if (spare_) return *std::exchange(spare_, std::nullopt);
     double x = 0, y = 0, square = 0;

@@ -1,4 +1,4 @@
-// What each layer computes, forward, and what its backward reads and makes.
+// The ops of each kind of layer: its forward, and its backward.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace lowtide::networks {
 
 namespace {
 
-// What the libraries' faster algorithms ask for: tiles of the unfolded input, within a limit.
+// The workspace of the libraries' faster convolutions: tiles of the unfolded input, up to a limit.
 Bytes convolution_workspace(std::int64_t kernel, std::int64_t elements_in, std::int64_t bytes) {
   constexpr std::int64_t kMost = std::int64_t{256} << 20;
   return Bytes(kernel == 1 ? 0 : std::min(kMost, elements_in * bytes * kernel / 4));
@@ -189,7 +189,7 @@ Training::Value Training::concatenate(const std::string& at, Value a, Value b) {
   Shape out = shape(a);
   out[1] += shape(b)[1];
   const Value y = made(emit_one("aten.cat", at, {tensor(a), tensor(b)}, {out, dtype_}), out);
-  // The two gradients are views of one storage, hence the same tensor.
+  // The two gradients are views of one storage, hence one tensor.
   backward(y, [=, this](TensorId dy) {
     give(at, a, dy);
     give(at, b, dy);
@@ -220,7 +220,7 @@ Training::Value Training::attention(const std::string& at, Value queries_keys_va
   const auto attended =
       emit("aten._scaled_dot_product_flash_attention", at, {tensor(x)},
            {{out, dtype_}, {{batch, heads, length}, kF32}}, Extra{.flops = flops});
-  const TensorId sums = attended.outputs[1];  // logarithm of the sum of exponentials, by row
+  const TensorId sums = attended.outputs[1];  // log-sum-exp of each row
   const Value y = made(attended.outputs[0], out);
   backward(y, [=, this](TensorId dy) {
     const auto back = emit(

@@ -1,6 +1,6 @@
-// A residual network (K. He et al., 2016): a stem, blocks of convolution, batch norm and ReLU round
-// which the signal is added again, in four stages that halve the image and widen it, a classifier.
-// The stages share the blocks 3 : 4 : 6 : 3, as in the 50-layer network.
+// A residual network (K. He et al., 2016): a stem, four stages of blocks, a classifier. A block has
+// convolutions, batch norms and ReLUs, and adds its input to its output. Each stage halves the
+// image and widens it. The stages share the blocks 3 : 4 : 6 : 3, as in the 50-layer network.
 #include <array>
 #include <string>
 #include <utility>
@@ -61,9 +61,9 @@ Graph generate_resnet(std::size_t blocks, std::uint64_t seed) {
   x = net.max_pool("maxpool", x);
 
   constexpr std::array<std::size_t, 5> kEnds = {0, 3, 7, 13, 16};
-  std::int64_t at_stage = 0;  // the stage whose resolution the signal has
+  std::int64_t at_stage = 0;  // the stage of the present resolution
   for (std::size_t stage = 0; stage < 4; ++stage) {
-    // Rounded up, so that the first blocks come first: a single one is in the first stage.
+    // Rounded up, so that the first stages get blocks first: a single block is in the first stage.
     const std::size_t first = (blocks * kEnds[stage] + 15) / 16;
     const std::size_t last = (blocks * kEnds[stage + 1] + 15) / 16;
     const auto depth = static_cast<std::int64_t>(stage);

@@ -1,4 +1,4 @@
-// The machinery: emitting ops with their times, passing gradients back, and the end of the step.
+// Emits ops with their times, passes gradients back, and ends the step.
 #include "lowtide/graph/generate/training.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace lowtide::networks {
 
 namespace {
 
-// A share in [0, 1) that hangs on everything given and on nothing else.
+// A hash of all arguments, mapped to [0, 1).
 double scatter(std::uint64_t seed, std::string_view kind, std::int64_t bytes, double flops) {
   std::uint64_t hash = seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
   const auto mix = [&](std::uint64_t word) {
@@ -25,7 +25,7 @@ double scatter(std::uint64_t seed, std::string_view kind, std::int64_t bytes, do
   return static_cast<double>(hash >> 11) * 0x1p-53;
 }
 
-// Dense rates and bandwidth of an A100 80GB's data sheet, as far as large kernels reach them.
+// Dense rates and bandwidth of an A100 80GB by its data sheet, scaled to what large kernels reach.
 Ticks roofline(Dtype dtype, double flops, std::int64_t bytes, double factor) {
   const double rate = 0.6 * (dtype.bytes == 2 ? 312e12 : 156e12);
   constexpr double kBandwidth = 0.8 * 2039e9, kLaunch = 2000;

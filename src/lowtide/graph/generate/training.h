@@ -1,6 +1,6 @@
-// A training step, written as its forward: each call adds an op and notes what its backward will
-// be; `finish` adds the loss, the barrier and the backward. Grain and names are those of graphs
-// captured from PyTorch. Private to the room.
+// A training step, built from its forward. Each call adds an op and records its backward; `finish`
+// adds the loss, the barrier and the backward. The ops and their names are those of graphs captured
+// from PyTorch. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct Dtype {
 };
 inline constexpr Dtype kF32{"f32", 4}, kBf16{"bf16", 2}, kI64{"i64", 8}, kBool{"bool", 1};
 
-// An output of an op, and what is unusual about the op.
+// Optional properties of an op and its output.
 struct Made {
   Shape shape;
   Dtype dtype;
-  std::string gradient_of = {};  // the parameter whose gradient it is
+  std::string gradient_of = {};  // the parameter whose gradient the output is
 };
 struct Extra {
   double flops = 0;
@@ -39,32 +39,32 @@ struct Extra {
 
 class Training {
  public:
-  // What flows forward, in the order in which it was made.
+  // The values of the forward, in the order in which they were made.
   struct Value {
     std::size_t index;
   };
 
-  // `seed` moves the times of ops by up to a tenth; ops of one kind and size take the same time.
+  // `seed` changes the times of ops by up to a tenth; ops of one kind and size take the same time.
   Training(std::string name, Dtype dtype, std::uint64_t seed);
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
-  // `at` is where in the model an op stands: "layer3.block2.conv1". Images are N, C, H, W; the last
-  // dimension of everything else is its features.
-  Value data(const std::string& name, Shape shape, Dtype dtype);  // no gradient flows into it
+  // `at` is the origin of the op: "layer3.block2.conv1". Images are N, C, H, W; the last dimension
+  // of everything else is its features.
+  Value data(const std::string& name, Shape shape, Dtype dtype);  // without a gradient
   Value linear(const std::string& at, Value x, std::int64_t features, bool bias = true);
   Value linear_relu(const std::string& at, Value x, std::int64_t features);  // fused, no bias
   Value convolution(const std::string& at, Value x, std::int64_t channels, std::int64_t kernel,
                     std::int64_t stride = 1);
-  Value up_convolution(const std::string& at, Value x, std::int64_t channels);  // twice as large
+  Value up_convolution(const std::string& at, Value x, std::int64_t channels);  // doubles H and W
   Value batch_norm(const std::string& at, Value x);
   Value layer_norm(const std::string& at, Value x);
   Value relu(const std::string& at, Value x);
   Value gelu(const std::string& at, Value x);
-  Value max_pool(const std::string& at, Value x);  // half as large
+  Value max_pool(const std::string& at, Value x);  // halves H and W
   Value mean(const std::string& at, Value x);      // over H and W
   Value add(const std::string& at, Value a, Value b);
-  Value concatenate(const std::string& at, Value a, Value b);  // of channels
+  Value concatenate(const std::string& at, Value a, Value b);  // along the channels
   Value dropout(const std::string& at, Value x);
   Value attention(const std::string& at, Value queries_keys_values, std::int64_t heads);
   Value embedding(const std::string& at, Value ids, std::int64_t rows, std::int64_t features);
@@ -72,7 +72,7 @@ class Training {
 
   const Shape& shape(Value value) const { return values_[value.index].shape; }
 
-  // Cross-entropy over `dimension` of the logits, then everything backwards.
+  // Cross-entropy over `dimension` of the logits, then the whole backward.
   Graph finish(Value logits, std::size_t dimension);
 
  private:
@@ -80,7 +80,7 @@ class Training {
     TensorId tensor;
     Shape shape;
     bool differentiable = true;
-    TensorId gradient;  // so far, while running backwards
+    TensorId gradient;  // the sum so far, while the backward is built
   };
   struct Emitted {
     OpId op;
@@ -99,7 +99,8 @@ class Training {
   Value made(TensorId tensor, Shape shape);
   TensorId tensor(Value value) const { return values_[value.index].tensor; }
   bool differentiable(Value value) const { return values_[value.index].differentiable; }
-  // Registers the backward of y: `step(dy)` is called if y has received a gradient dy by then.
+  // Registers the backward of y: `step(dy)` is called if y has a gradient dy when the backward
+  // reaches it.
   void backward(Value y, std::function<void(TensorId)> step);
   void give(const std::string& at, Value value, TensorId gradient);
   Value elementwise(std::string_view kind, std::string_view backward_kind, const std::string& at,
@@ -114,9 +115,9 @@ class Training {
   std::string_view phase_ = "forward";
   std::vector<Info> values_;
   std::vector<std::function<void()>> backward_;
-  std::vector<std::int64_t> bytes_;  // of tensors
-  std::vector<OpId> effects_;        // ops of the forward that must have happened before its end
-  OpId last_draw_;                   // of random numbers
+  std::vector<std::int64_t> bytes_;  // by tensor
+  std::vector<OpId> effects_;        // ops of the forward that must run before its end
+  OpId last_draw_;                   // the last random draw
   std::unordered_map<std::string, std::size_t> names_;
 };
 

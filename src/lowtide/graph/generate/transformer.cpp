@@ -1,6 +1,6 @@
-// A decoder of the GPT-2 kind (A. Radford et al., 2019): embeddings, blocks of attention and feed
-// forward with layer norms before and dropout behind, a head over the vocabulary. The masks of
-// dropout are drawn once and in order; what they are applied to may be computed again.
+// A decoder like GPT-2 (A. Radford et al., 2019): embeddings, blocks of attention and feed-forward
+// with layer norms before them and dropout after them, and a head over the vocabulary. Dropout
+// masks are drawn once and in order; ops that apply a mask may be recomputed.
 #include <string>
 
 #include "lowtide/graph/generate/kinds.h"

@@ -1,7 +1,7 @@
 // A U-Net (O. Ronneberger et al., 2015): double convolutions down through five resolutions, a
-// middle, and the same way up again. As in the U-Nets of diffusion models, every block on the way
-// down hands its output to its mirror on the way up, so that the number of long-lived tensors grows
-// with size.
+// middle, and the same way up. As in the U-Nets of diffusion models, every block on the way down
+// passes its output to its mirror on the way up, so the number of long-lived tensors grows with the
+// size.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -8,7 +8,7 @@ namespace lowtide::networks {
 
 std::int64_t elements(const std::vector<std::int64_t>& shape);
 
-// Of a product of matrices, one multiplication and one addition for each pair of factors.
+// Operations of a matrix product: one multiplication and one addition for each pair of factors.
 inline double multiply_add(std::int64_t rows, std::int64_t inner, std::int64_t columns) {
   return 2.0 * static_cast<double>(rows) * static_cast<double>(inner) *
          static_cast<double>(columns);

@@ -96,7 +96,7 @@ std::variant<std::optional<Axis>, Misfit> place(const Operand& operand, const Po
   const auto seen = locate(operand, axis);
   if (const auto* misfit = std::get_if<Misfit>(&seen)) return *misfit;
   if (std::get<Position>(seen) != position) return across(operand);
-  // What allocators round storages up to holds no elements.
+  // Allocators round storages up; the rest holds no elements.
   constexpr std::int64_t kBlock = 512;
   const std::int64_t rest = storage.count() % round;
   if (rest != 0 && (storage.count() % kBlock != 0 || rest >= kBlock || storage.count() < round))

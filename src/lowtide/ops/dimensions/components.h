@@ -1,4 +1,5 @@
-// Which tensors are cut together: those that one op sees in slices. Private to the folder.
+// Finds tensors that must be divided together, since one op sees slices of both. Private to the
+// folder.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 namespace lowtide::dimensions {
 
-// Disjoint sets of 0 .. count - 1, with the longest axis in each.
+// Disjoint sets of 0 .. count - 1, each with its longest axis.
 class Components {
  public:
   explicit Components(std::size_t count) : above_(count), longest_(count, 0) {

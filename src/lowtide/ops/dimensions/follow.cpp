@@ -35,7 +35,7 @@ bool names(const std::vector<Along>& list, std::size_t item) {
   return std::ranges::find(list, item, &Along::item) != list.end();
 }
 
-// Where an op sees the axis before it has decided.
+// The positions at which an op sees the axis, before it is decided whether the op carries it.
 struct Seen {
   std::vector<std::pair<std::size_t, Position>> operands, results;
   // Operands of split tensors, of other slices than these have.
@@ -101,7 +101,7 @@ class Follower : private Following {
     return look_at(op.operands, seen.operands, true) && look_at(op.results, seen.results, false);
   }
 
-  // What stands in the graph at the start may be read whole by one op and in slices by another.
+  // An input of the graph may be read whole by one op and in slices by another.
   bool outside(const Operand& operand) const {
     return graph_.is_input(operand.tensor) || !may_carry_[graph_.producer(operand.tensor).index()];
   }
@@ -133,13 +133,14 @@ class Follower : private Following {
   void refuse(OpId id, const Rule& rule, const Seen& seen) {
     const Op& op = graph_.op(id);
     const bool result = seen.operands.empty();
-    const auto& [item, at] = result ? seen.results.front() : seen.operands.front();
+    const auto& first = result ? seen.results.front() : seen.operands.front();
+    const std::size_t item = first.first;
+    const Position& at = first.second;
     const Operand& where = result ? op.results[item] : op.operands[item];
     const auto has = [&](const Letter& letter) {
       const auto& list = result ? letter.results : letter.operands;
-      return std::ranges::any_of(list, [&, item = item, dim = at.dim](const Along& along) {
-        return along.item == item && along.dim == dim;
-      });
+      return std::ranges::any_of(
+          list, [&](const Along& along) { return along.item == item && along.dim == at.dim; });
     };
     if (!rule.known)
       return stop(id, StopCause::unknown, where.tensor,
@@ -204,7 +205,7 @@ class Follower : private Following {
     std::vector<std::pair<TensorId, TensorState>> reached;
   };
 
-  // Where the op sees the axis in an operand or result that the letter names.
+  // The position of the axis in an operand or result that the letter names.
   static Position see(Attempt& attempt, const Along& along, const Operand& operand, View& view) {
     Position at{along.dim, attempt.as.inner, attempt.as.extent};
     if (attempt.letter.crops) {
@@ -254,7 +255,7 @@ class Follower : private Following {
     attempt.reached.emplace_back(result.tensor, TensorState{State::split, *axis});
     return true;
   }
-  // What the letter does not name is made before the parts, or is a sum over them.
+  // A result that the letter does not name is made before the parts, or is a sum over them.
   bool sum(Attempt& attempt, const Operand& result, Unnamed unnamed, View& view) {
     view.before = unnamed == Unnamed::before;
     if (unnamed != Unnamed::sum) return true;
@@ -323,7 +324,7 @@ class Follower : private Following {
     reach_.carries[id.index()] = std::move(carry);
   }
 
-  // What an op sees in slices is cut at the same places.
+  // Tensors that one op sees in slices are divided at the same places.
   void unite(OpId id, const Carry& carry) {
     const Op& op = graph_.op(id);
     std::optional<std::size_t>& first = cut_with_[id.index()];

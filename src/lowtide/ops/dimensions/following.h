@@ -1,5 +1,5 @@
-// What both passes over a graph know of an axis that is followed. Private to the folder; see
-// follow.cpp.
+// The state of an axis that is followed, shared by both passes over a graph. Private to the folder;
+// see follow.cpp.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Following {
 
  protected:
   TensorState& state(const Operand& operand) { return reach_.tensors[operand.tensor.index()]; }
-  // Whether it is not decided yet what the op does.
+  // Whether it is still open if the op carries an axis or stops it.
   bool open(OpId op) const {
     return may_carry_[op.index()] && !reach_.carries[op.index()] && !reach_.stops[op.index()];
   }
@@ -38,15 +38,16 @@ class Following {
     reach_.stops[op.index()] = Stop{cause, tensor, std::move(reason)};
   }
 
-  // Whatever says nothing of a tensor cannot be followed: then the op stops.
+  // False if the op cannot be followed, since it changes an operand in place or does not describe
+  // all of its tensors. Then the op stops the axis.
   bool described(OpId id);
 
   const Graph& graph_;
   std::vector<bool> may_carry_;  // ops
   Reach reach_;
-  std::unordered_map<OpId, Stop> misplaced_;  // why ops stop that the axis reaches no other way
+  std::unordered_map<OpId, Stop> misplaced_;  // for ops that the axis reaches in no other way
   Components cut_together_;                   // tensors
-  std::vector<std::optional<std::size_t>> cut_with_;  // a tensor that an op which carries cuts
+  std::vector<std::optional<std::size_t>> cut_with_;  // by op: a tensor that the op divides
 };
 
 // The second pass.

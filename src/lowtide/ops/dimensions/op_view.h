@@ -1,4 +1,4 @@
-// What rules ask of an op, safe against operands and arguments that do not fit its kind. Private to
+// Access for rules to an op's operands and arguments, safe if these do not fit its kind. Private to
 // the folder.
 #pragma once
 
@@ -22,27 +22,27 @@ class OpView {
 
   std::size_t operand_count() const { return op_.operands.size(); }
   std::size_t result_count() const { return op_.results.size(); }
-  // The operand of that argument, at that place where it is a list; nothing if there is none.
+  // The operand of that argument, at that index if it is a list; empty if there is none.
   Item operand(std::string_view argument, std::int64_t index = -1) const;
   bool has(std::string_view argument) const { return operand(argument).has_value(); }
-  // The result of that number or name; nothing if the op does not make it.
+  // The result of that number or name; empty if the op does not make it.
   Item result(std::int64_t number, std::string_view name = {}) const;
 
-  // {} for none.
+  // {} if there is none.
   const Extents& extents(Item operand) const;
   const Extents& extents_made(Item result) const;
   std::int64_t rank(Item operand) const { return std::ssize(extents(operand)); }
   std::string_view dtype(std::size_t operand) const { return op_.operands[operand].dtype; }
   std::string_view dtype_made(std::size_t result) const { return op_.results[result].dtype; }
 
-  // Literals: nothing where there is none, null, or one of another type.
+  // Literals: empty if absent, null, or of another type.
   std::optional<std::int64_t> integer(std::string_view argument) const;
   bool is_true(std::string_view argument) const;
   bool is_false(std::string_view argument) const;
   bool is_number(std::string_view argument, double value) const;
-  // A list, or one integer as a list of one; nothing where that is null or something else.
+  // A list, or one integer as a list of one; empty for null and for other types.
   std::optional<Extents> integers(std::string_view argument) const;
-  bool is_given(std::string_view argument) const;  // and not null
+  bool is_given(std::string_view argument) const;  // present and not null
 
   const Op& op() const { return op_; }
 
@@ -52,28 +52,30 @@ class OpView {
   const Op& op_;
 };
 
-// A dimension counted from the end if it is negative; nothing if there is none such.
+// A dimension, counted from the end if negative; empty if out of range.
 std::optional<std::int64_t> wrapped(std::int64_t dim, std::int64_t rank);
 
-// Puts one letter together. Whatever is missing or of another extent makes it void.
+// Builds one letter. A missing dimension, or one of another extent, makes the letter void.
 class Draft {
  public:
   explicit Draft(const OpView& op) : op_(op) {}
 
   Draft& in(Item operand, std::int64_t dim);
-  // Nothing happens if the op has no such operand.
+  // Ignored if the op has no such operand.
   Draft& in_any(Item operand, std::int64_t dim);
-  // Of an operand that is broadcast to `rank` dimensions: nothing where it has one index or none.
+  // For an operand that is broadcast to `rank` dimensions: ignored if the operand has at most one
+  // index there.
   Draft& in_broadcast(Item operand, std::int64_t dim, std::int64_t rank);
-  // Nothing happens if the op does not make it.
+  // Ignored if the op does not make the result.
   Draft& out(Item result, std::int64_t dim);
-  // What the results are that no `out` names; without a call there must be none.
+  // The meaning of results that no `out` names; without this call there must be none.
   Draft& others(Unnamed what);
   Draft& other(Item result, Unnamed what);
   Draft& weight(Weight weight);
-  // Extents may differ: the dimensions are put behind one another.
+  // Extents may differ: the dimensions are concatenated.
   Draft& joined();
-  // Extents may differ as those of an axis and of a crop: the shorter has the first of the longer.
+  // Extents may differ as those of an axis and a crop: the shorter has the first indices of the
+  // longer.
   Draft& cropped();
   Draft& block(std::int64_t indices);
 
@@ -107,7 +109,7 @@ std::span<const Entry> index_rules();
 
 // Letters of the dimensions of the first result; operands are broadcast to it.
 void elementwise(const OpView& op, Rule& rule);
-// Dimension d of every operand and result is one letter, for those d that `allowed` says.
+// Dimension d of every operand and result is one letter, for each d that `allowed` permits.
 template <class Allowed>
 void same_dimensions(const OpView& op, Rule& rule, Allowed allowed) {
   if (op.result_count() == 0) return;

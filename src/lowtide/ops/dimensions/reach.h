@@ -16,13 +16,13 @@ namespace lowtide::dimensions {
 enum class State : std::uint8_t {
   whole,    // every part sees all of it
   split,    // along an axis: a part makes or reads some slices
-  partial,  // every part makes one of this size; the whole is their sum
+  partial,  // every part makes a tensor of this size; their sum is the whole
 };
 
 struct TensorState {
   State state = State::whole;
   Axis axis;                 // of a split tensor
-  std::int64_t longest = 0;  // of a split tensor: slices of the longest that is cut with it
+  std::int64_t longest = 0;  // of a split tensor: slices of the longest that is divided with it
 
   bool operator==(const TensorState&) const = default;
 };
@@ -30,39 +30,39 @@ struct TensorState {
 // How a part sees an operand or a result of an op that carries an axis.
 struct View {
   State state = State::whole;
-  // Of a split view, where; of a whole one, the dimension along which it repeats itself (stride 0)
-  // and has as many indices as the others, which is shorter in a part.
+  // For a split view, the position of the axis. For a whole view, a broadcast dimension (stride 0)
+  // with as many indices as the axis; it is shorter in a part.
   std::optional<Position> position;
-  // A split operand whose tensor is not cut that way, as `labels[:, 1:]`: parts read slices of the
-  // operand from the whole (axis.h, in_whole), which no op that carries makes.
+  // A split operand whose tensor is not divided that way, as `labels[:, 1:]`: parts read slices of
+  // the operand from the whole tensor (axis.h, in_whole), which no op that carries an axis makes.
   bool from_whole = false;
   bool before = false;  // a result that is made once, whole, before the parts
 };
 
 // An op that can be run on slices.
 struct Carry {
-  // Slices of the axis that it sees; of those of its views that see most, where it pads a crop.
+  // The number of slices that the op sees; if it pads a crop, the most that any view sees.
   std::int64_t extent = 0;
   std::vector<View> operands, results;  // one for each of the op's
   Weight weight = Weight::one;
-  // The op draws: it is run once, whole, before the parts, and needs none of the operands that they
-  // make. Its results are read in slices.
+  // The op draws random numbers: it is run once, whole, before the parts, and reads no operand that
+  // they make. Its results are read in slices.
   bool before = false;
-  std::int64_t longest = 0;  // slices of the longest tensor that is cut with what it sees
+  std::int64_t longest = 0;  // slices of the longest tensor that is divided with its views
 };
 
 enum class StopCause : std::uint8_t {
-  mixes,      // takes what lies along the axis at once
+  mixes,      // needs all elements along the axis together
   unknown,    // no rule for its kind, or no operands
-  conflict,   // two axes meet, or it takes whole what the parts make
+  conflict,   // two axes meet, or the op reads a tensor whole that the parts make
   misplaced,  // the axis does not lie in the op's operands as slices
-  sum,        // reads a sum that is still to be made
+  sum,        // reads a sum that is not complete
 };
 
-// An op that reads or makes something split or partial, and cannot be run on slices.
+// An op that reads or makes a split or partial tensor, and cannot be run on slices.
 struct Stop {
   StopCause cause{};
-  TensorId tensor;     // at which it stops
+  TensorId tensor;     // the tensor that stops the axis
   std::string reason;  // "takes all of dimension 1 of \"self\""
 };
 

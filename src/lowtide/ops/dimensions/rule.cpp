@@ -11,7 +11,7 @@ namespace lowtide::dimensions {
 namespace {
 
 const std::vector<Entry>& table() {
-  static const std::vector<Entry> kTable = [] {
+  static const std::vector<Entry> entries = [] {
     std::vector<Entry> all;
     for (const auto part : {pointwise_rules(), matrix_rules(), reduction_rules(), layer_rules(),
                             attention_rules(), loss_rules(), index_rules()})
@@ -20,7 +20,7 @@ const std::vector<Entry>& table() {
     check(std::ranges::adjacent_find(all, {}, &Entry::kind) == all.end(), "one rule for each kind");
     return all;
   }();
-  return kTable;
+  return entries;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The table of dimensions: for each kind of op, which dimensions of its operands and results go
+// The table of dimensions: for each kind of op, the dimensions of operands and results that belong
 // together (the D-Graph of MAGIS, ASPLOS 2024, section 4.1).
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace lowtide::dimensions {
 
-// Of an op with operands and arguments as the operator's schema has them. A kind without a rule, or
-// operands that do not fit the kind: no letters, and `reason` says so.
+// The rule of an op whose operands and arguments follow the operator's schema. For a kind without a
+// rule, or operands that do not fit the kind, there are no letters, and `reason` says why.
 Rule rule_for(const Op& op);
 
 // The kinds that the table knows, sorted.

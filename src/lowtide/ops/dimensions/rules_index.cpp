@@ -109,8 +109,8 @@ void index_add(const OpView& op, Rule& rule) {
     if (d != *dim) Draft(op).in(self, d).in_any(source, d).out(0, d).add_to(rule);
 }
 
-// Where the dimensions of self and of the indices, broadcast to `broadcast`, stand in what advanced
-// indexing gives.
+// The positions of self's dimensions and of the indices' dimensions, broadcast to `broadcast`, in
+// the result of advanced indexing.
 struct Indexed {
   std::vector<bool> by_index;  // of each dimension of self
   std::int64_t first = 0;      // of the indices' dimensions in the result

@@ -162,7 +162,7 @@ void images(const OpView& op, Rule& rule) {
   same_dimensions(op, rule, [](std::int64_t d, std::int64_t) { return d == 0; });
 }
 
-// Of images alone: a rank less has none.
+// Images only: an input with one dimension less has no batch.
 template <int kRank>
 void batches(const OpView& op, Rule& rule) {
   if (op.operand_count() == 0 || op.rank(0) != kRank) return;

@@ -29,8 +29,8 @@ void bmm(const OpView& op, Rule& rule) {
   linear_factors(op, rule, left, right);
 }
 
-// What is added to the product is added once, so it must not count: beta is 0, or nothing is
-// summed.
+// In a sum over parts, the added operand would be added once for each part. So it must not count:
+// beta is 0, or nothing is summed.
 void addmm(const OpView& op, Rule& rule) {
   const Item added = op.operand("self"), left = op.operand("mat1"), right = op.operand("mat2");
   Draft(op).in_broadcast(added, 0, 2).in(left, 0).out(0, 0).add_to(rule);

@@ -294,17 +294,17 @@ void elementwise(const OpView& op, Rule& rule) {
 }
 
 std::span<const Entry> pointwise_rules() {
-  static const std::vector<std::string> kNames = [] {
+  static const std::vector<std::string> kinds = [] {
     std::vector<std::string> names;
     for (const std::string_view name : kElementwise) names.push_back("aten." + std::string(name));
     return names;
   }();
-  static const std::vector<Entry> kAll = [] {
+  static const std::vector<Entry> entries = [] {
     std::vector<Entry> all(std::begin(kOthers), std::end(kOthers));
-    for (const std::string& name : kNames) all.push_back({name, elementwise, {}});
+    for (const std::string& name : kinds) all.push_back({name, elementwise, {}});
     return all;
   }();
-  return kAll;
+  return entries;
 }
 
 }  // namespace lowtide::dimensions

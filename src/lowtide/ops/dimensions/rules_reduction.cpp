@@ -25,7 +25,7 @@ std::optional<std::vector<bool>> named_dims(const OpView& op, std::string_view a
 
 enum class Over { nothing, sum, mean };
 
-// What is reduced disappears or stays with one index; the rest goes with the results.
+// A reduced dimension disappears or keeps one index; the others are dimensions of the results.
 void reduce(const OpView& op, Rule& rule, Over over) {
   const Item self = op.operand("self");
   const auto rank = op.rank(self);

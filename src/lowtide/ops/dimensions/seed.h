@@ -1,4 +1,4 @@
-// From what a user names to an axis.
+// Turns a user's name for a dimension into an axis.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace lowtide::dimensions {
 
-// A dimension of a tensor by its shape, as whoever asks names it.
+// A dimension of a tensor, by the tensor's shape, as the user names it.
 struct Seed {
   TensorId tensor;
   std::int64_t dim = 0;
 };
 
-// The tensor itself as an operand, all of it: as the op that makes it says, or one that reads it;
-// without either, row-major.
+// The tensor as an operand that covers all of it: in the layout of its producer or of a reader, or
+// row-major if neither states one.
 Operand layout_of(const Graph& graph, TensorId id);
 
-// InputError (place: the tensor) if there is no such dimension, it has one slice only, or it is no
+// InputError (place: the tensor) if the dimension does not exist, has only one slice, or is not an
 // axis of its storage.
 Axis axis_of(const Graph& graph, const Seed& seed);
-// The same, or nothing.
+// The same, or empty.
 std::optional<Axis> find_axis(const Graph& graph, const Seed& seed);
 
 }  // namespace lowtide::dimensions

@@ -1,4 +1,4 @@
-// How reasons call operands. Private to the folder.
+// Names of operands in reasons. Private to the folder.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace lowtide::dimensions {
 
-// "\"self\"", "\"tensors\" 2"; of a result without a name "its result".
+// "\"self\"", "\"tensors\" 2"; "its result" for a result without a name.
 inline std::string name_of(const Operand& operand) {
   if (operand.argument.empty())
     return operand.index < 0 ? "its result" : "its result " + std::to_string(operand.index);

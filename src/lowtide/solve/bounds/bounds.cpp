@@ -1,20 +1,21 @@
-// Problem: how far can a plan be from the best one, and is there one at all?
+// Problem: prove how far a plan can be from optimal, and whether the budget is infeasible.
 //
-// Idea: relaxations, from the cheapest to the dearest. First the cut at the critical cut points,
-// each pursued only while it may beat the best bound so far; then, with the order given, the cover
-// of gaps; then several cut points at once, branching at the cut points with the best cuts, in
-// growing shares of the work, more cut points, and, with the order given, branching at several.
-// What a cut keeps, with the rest made again just in time, is offered as a plan.
+// Idea: relaxations, from the cheapest to the most expensive. First the cuts at the critical cut
+// points, each continued only while it may exceed the best bound so far. With the given order, then
+// the cover of gaps. Then several cut points at once, and branching at the cut points with the best
+// cuts, in growing shares of the work, with more cut points; with the given order also branching at
+// several. The kept tensors of a cut, with all others recomputed just in time, are offered as a
+// plan.
 //
-// With a machine the cuts and the branching alone, which know what is on the host; the rest charges
-// for every tensor that is away a computation that it does not need.
+// With a machine only the cuts and their branching are used, since they model host copies. The
+// others would charge a recomputation for every tensor that is not live.
 //
-// Source: cut_search.cpp, cut_branch.cpp, gap_cover.cpp and the stage files have theirs.
+// Source: see cut_search.cpp, cut_branch.cpp, gap_cover.cpp and the stage files.
 //
-// Invariant: every claim rests on integers alone and holds for every plan of the problem.
+// Invariant: every bound is computed in integers and holds for every plan of the problem.
 //
-// Loses: where several cut points far apart each force a recomputation that the others do not see,
-// and where the memory of the recomputation itself is what is scarce.
+// Loses: if several distant cut points each force a recomputation that the others do not see, and
+// if the memory of the recomputation itself is scarce.
 #include "lowtide/solve/bounds/bounds.h"
 
 #include <algorithm>

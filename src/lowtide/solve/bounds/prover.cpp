@@ -19,24 +19,24 @@ namespace {
 constexpr std::size_t kFirstMoments = 24;
 constexpr std::size_t kFirstMomentsWithLink = 96;
 constexpr std::size_t kMostMoments = 512;
-constexpr std::size_t kFirstBranched = 6;  // cut points at which branching is tried; later more
+constexpr std::size_t kFirstBranched = 6;  // cut points with branching at first; later more
 constexpr std::int64_t kFirstSteps = 150;
 constexpr std::int64_t kFirstNodes = 50;
 constexpr std::int64_t kLinksPerUnit = 16;
-constexpr std::int64_t kSizePerUnit = 128;  // of what only marks ops, tensors and links
-// What branching may keep open: networks of so many ops and links in all.
+constexpr std::int64_t kSizePerUnit = 128;  // for passes that only mark ops, tensors and links
+// The size of all open networks of the branching together, in ops and links.
 constexpr std::size_t kMostOpen = 400'000;
 constexpr std::array<std::size_t, 4> kWindowPoints = {4, 16, 32, 64};
 constexpr std::int64_t kWindowRounds = 4;
-// Ops, tensors and links times cut points, for the sake of memory, of the first few iterations, and
-// of the clock, at which nobody looks while the windows are made.
+// Ops, tensors and links times cut points. Limits the memory, the first few iterations, and the
+// time in which windows are made, since limits are not polled there.
 constexpr std::size_t kMostWindowed = 1'000'000;
 constexpr std::int64_t kGrowthWork = 20'000;
-constexpr std::int64_t kLagging = 4;  // what has proven less gets one part of the work in so many
+constexpr std::int64_t kLagging = 4;  // divides the work of the relaxation with the lower bound
 constexpr std::int64_t kWindowBranchWork = 100'000;
 constexpr std::size_t kMostGrown = 16;              // cut points at a time
-constexpr std::size_t kMostCandidates = 64;         // cut points to choose from
-constexpr std::size_t kMostChosenFrom = 4'000'000;  // ops, tensors and links times these
+constexpr std::size_t kMostCandidates = 64;         // candidates for cut points
+constexpr std::size_t kMostChosenFrom = 4'000'000;  // ops, tensors and links times the candidates
 constexpr std::size_t kFirstStages = 8;
 constexpr std::size_t kMostStages = 64;
 constexpr std::size_t kMostStaged = 300'000;  // the same
@@ -57,7 +57,7 @@ void Prover::run() {
   const std::size_t first =
       std::min(ops.size(), problem_.machine ? kFirstMomentsWithLink : kFirstMoments);
   for (std::size_t i = 0; i < first && !context_.done(); ++i) cut(ops[i]);
-  // What is proven without the link costs it nothing.
+  // Bounds without the link also hold with it.
   if (problem_.machine && settings_.cuts && proven() == Ticks(0)) context_.tell_link_price(0);
   if (settings_.gaps && !context_.done()) {
     cover_.emplace(problem_, profile_);
@@ -95,17 +95,17 @@ void Prover::run() {
       cover(steps *= 2);
       progress = true;
     }
-    // As much as all others together, and more where it has paid off.
+    // As much as all others together, and more if it has raised the bound.
     const std::int64_t work = (context_.limits().work() - before) * (staged_well_ ? 4 : 1);
     if (settings_.stages && !context_.done()) progress |= stages(std::max(work, kLeastStageWork));
   }
 }
 
-// With a machine those beside the peak prove less than others, far from it, at which the link has
-// had less time: so the first are taken from all over the graph.
+// With a machine, cut points near the peak prove less than distant ones, at which the link has had
+// less time. So the first cut points are spread over the graph.
 std::vector<OpId> Prover::moments() const {
   if (!settings_.cuts) return {};
-  const std::vector<OpId> all = critical_ops(problem_, profile_, kMostMoments);
+  std::vector<OpId> all = critical_ops(problem_, profile_, kMostMoments);
   if (!problem_.machine) return all;
   std::vector<OpId> ops = critical_ops(problem_, profile_, kFirstMoments);
   std::vector<std::uint8_t> taken(problem_.graph.op_count(), 0);
@@ -121,7 +121,8 @@ void Prover::cut(OpId op) {
     return;
   CutSearch search(problem_, CutNetwork(problem_, cut_point_of(problem_, op)), scale_,
                    context_.limits());
-  // On a large graph the clock may have run out meanwhile; a small one is not charged for a look.
+  // On a large graph the time may have run out meanwhile, so poll; on a small one that is not worth
+  // the work.
   if (context_.limits().over() && context_.limits().spend(Limits::kPollWork)) return;
   LinkShares shares = shares_;
   const CutFound found = maximise(search, {multiplier_, proven(), enough()}, shares);
@@ -153,7 +154,7 @@ CutFound Prover::maximise(CutSearch& search, const CutAim& aim, LinkShares& shar
 }
 
 void Prover::cover(std::int64_t steps) {
-  // Without a plan, a guess: somewhat more than is proven, and not next to nothing.
+  // Without a plan, an estimate: somewhat above the bound, and not close to zero.
   const std::int64_t guess =
       std::max(proven().count() + proven().count() / 4, base().count() / 200) + 1;
   const Ticks aim = context_.has_plan() ? enough() : Ticks(guess);
@@ -179,7 +180,7 @@ void Prover::branch_at(Cut& cut) {
   claim(cut.branch->bound());
   if (cut.search->best() && cut.search->best()->extra < before) offer(cut.op, *cut.search);
   cut.nodes *= 2;
-  // What the best cut that fits takes, its cut point cannot exceed.
+  // The bound of a cut point cannot exceed the cost of its best cut that fits.
   const bool hopeless = cut.search->best() && cut.search->best()->extra <= proven();
   cut.exhausted = hopeless || cut.branch->finished() || cut.branch->nodes() >= settings_.nodes;
   if (cut.exhausted) {
@@ -188,7 +189,7 @@ void Prover::branch_at(Cut& cut) {
   }
 }
 
-// False if stopped, or if there is no cut point.
+// Returns false if stopped, or if there is no cut point.
 bool Prover::begin_growth() {
   const std::size_t most = std::clamp<std::size_t>(kMostChosenFrom / size_, 8, kMostCandidates);
   std::vector<CutPoint> candidates;
@@ -205,12 +206,12 @@ bool Prover::begin_growth() {
   return true;
 }
 
-// Says whether more is to be hoped for. A gap of half a per cent is small enough to leave to
-// others.
+// Returns whether the bound may still rise. A gap of half a per cent is left to the other
+// relaxations.
 bool Prover::windows() {
   if (context_.has_plan() && (enough() - proven()).count() <= enough().count() / 200) return false;
   if (!growth_ && !begin_growth()) return false;
-  // Whichever has proven more gets more.
+  // The relaxation with the higher bound gets more work.
   const Ticks before = proven();
   const Ticks chosen =
       std::max(growth_->bound(), window_branch_ ? window_branch_->bound() : Ticks(0));
@@ -231,7 +232,7 @@ bool Prover::windows() {
   return chosen_left_ || spread_left_;
 }
 
-// Windows over few moments, which are chosen first, and branched on then.
+// Windows over few cut points, which are selected first; then branching on them.
 bool Prover::chosen_windows() {
   if (growth_->finished()) return settings_.window_branching && branch_windows();
   growth_->run(kGrowthWork + static_cast<std::int64_t>(size_), proven(), context_.limits());
@@ -244,7 +245,8 @@ void Prover::claim_windows(Ticks extra, bool infeasible) {
   if (infeasible) context_.raise_floor(problem_.budget + Bytes(1));
 }
 
-// What is live at the moments that have proven most. Says whether more is to be hoped for.
+// Branches on the tensors live at the cut points with the highest bounds. Returns whether the bound
+// may still rise.
 bool Prover::branch_windows() {
   if (growth_->best().empty()) return false;
   if (!window_branch_) {
@@ -259,7 +261,7 @@ bool Prover::branch_windows() {
   return true;
 }
 
-// Windows over moments from all over the graph, more and more of them.
+// Windows over more and more cut points, spread over the graph.
 bool Prover::spread_windows() {
   if (!windows_) {
     if (window_sizes_ == kWindowPoints.size()) return false;
@@ -268,7 +270,7 @@ bool Prover::spread_windows() {
     for (std::size_t i = 0; i < count; ++i)
       if (context_.limits().spend(static_cast<std::int64_t>(size_) / kLinksPerUnit)) return false;
     std::vector<CutPoint> points = critical_chain(problem_, profile_, count);
-    // One cut point is a cut; fewer than asked for have been tried as they are.
+    // One cut point is a cut. Graphs with fewer cut points than requested are done.
     if (points.size() < 2) return window_sizes_ < kWindowPoints.size();
     if (points.size() < count && problem_.order == Order::given)
       window_sizes_ = kWindowPoints.size();
@@ -288,7 +290,7 @@ std::vector<std::size_t> Prover::critical_positions(std::size_t most) const {
   return positions;
 }
 
-// Says whether more is to be hoped for.
+// Returns whether the bound may still rise.
 bool Prover::stages(std::int64_t work) {
   if (kFirstStages * size_ > kMostStaged) return false;
   if (!stages_) {
@@ -310,7 +312,7 @@ bool Prover::stages(std::int64_t work) {
 
 void Prover::offer(OpId op, const CutSearch& search) {
   const Graph& graph = problem_.graph;
-  // What a cut sends to the host is no plan yet; a start for one it is not either.
+  // A cut with tensors on the host gives neither a plan nor a start plan yet.
   if (!search.best() || problem_.machine) return;
   if (context_.limits().spend(static_cast<std::int64_t>(graph.op_count()))) return;
   const auto sequence = sequence_without(problem_, op, search.best()->dropped);

@@ -1,22 +1,22 @@
-// Problem: run the ops in a fixed order within a budget, losing little time to recomputation.
+// Problem: run the ops in a fixed order within a budget with little recomputation.
 //
-// Idea: go through the order. Before an op runs, make again what it lacks (and what that lacks);
-// whenever the budget would be passed, evict the live tensor that scores lowest. Tensors without a
+// Idea: process the order. Before an op runs, recompute its missing inputs (recursively). Whenever
+// the budget would be exceeded, evict the live tensor with the lowest score; tensors without a
 // further use go first. This is dynamic tensor rematerialization (Kirisame et al., ICLR 2021) with
-// the future known: where the paper divides by staleness, the time since the last use, we divide by
-// the distance to the next one. Its other heuristics are there under their names, and Peng et al.'s
-// MSPS (Capuchin, ASPLOS 2020).
+// the future known: instead of the staleness (the time since the last use), scores use the distance
+// to the next use. The paper's other heuristics have their names, and so has MSPS of Peng et al.
+// (Capuchin, ASPLOS 2020).
 //
-// Scores grow while their tensors wait (the next use comes nearer), so an old key in the heap is a
-// lower limit: the top is re-scored and taken if it still is the lowest. A few re-scorings at most
-// are done for one eviction, which keeps the whole near-linear.
+// The score of a tensor only rises while it waits (its next use comes nearer), so an old key in the
+// heap is a lower bound: the top is scored again, and evicted if it still has the lowest score. At
+// most a few tensors are scored again for each eviction, so the whole run is near-linear.
 //
-// Invariant: `live` is what the frees of plan_from_sequence will leave live, or more; so a plan
-// built without overrun keeps the budget.
+// Invariant: `live` contains all tensors that are live by the frees of plan_from_sequence. So a
+// plan that was built without exceeding the budget keeps it.
 //
-// Loses: it never looks past the next use. Two tensors, each recomputable from the other's cheap
-// neighbour, are evicted one after the other, and then both must be made again over the other's
-// absence; and an early greedy eviction may make a later one impossible where a plan exists.
+// Loses: it never looks beyond the next use. Two tensors that are each recomputed from a neighbour
+// of the other may be evicted one after the other; then both must be recomputed without the other.
+// An early eviction may make a later one impossible although a plan exists.
 #include "lowtide/solve/evict/evict.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ namespace lowtide::solve::evict {
 
 namespace {
 
-// The one that most often is best comes first, so that a run that is cut short has it.
+// The most often best score comes first, so that a run that is stopped early has used it.
 constexpr std::array<std::pair<std::string_view, EvictScore>, 6> kScores = {{
     {"msps", EvictScore::msps},
     {"dtr_eq", EvictScore::dtr_eq},
@@ -84,7 +84,7 @@ class Evict final : public Solver {
   }
 
  private:
-  // A run that passes the budget is tried again with a target lower by what it was passed by.
+  // A run that exceeds the budget is repeated with a target that is lower by the excess.
   static void try_score(const Problem& problem, Context& context, const std::vector<OpId>& order,
                         EvictScore score) {
     constexpr int kTries = 4;

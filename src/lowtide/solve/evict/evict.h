@@ -1,6 +1,6 @@
-// Eviction under pressure with the future known: dynamic tensor rematerialization, offline. Any
-// graph, both orders; least time only. A unit of work is a quarter of an op computed, or an item of
-// a heap looked at. See evict.cpp.
+// Eviction with the future known: dynamic tensor rematerialization, offline. Any graph, both
+// orders; least time only. A unit of work is a quarter of a computed op, or a visited item of a
+// heap. See evict.cpp.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The sweep itself: what is live, what goes, what is made again. Scores: evict_score.cpp.
+// The sweep: live tensors, evictions, recomputations. Scores: evict_score.cpp.
 #include "lowtide/solve/evict/evict_run.h"
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace lowtide::solve::evict {
 
 namespace {
 constexpr std::size_t kNever = SIZE_MAX;
-// However few links the graph has: what can be priced well within the time that a stop may take.
+// Independent of the graph's links: a plan of this size is priced within the time that a stop may
+// take.
 constexpr double kFreeLinks = 4e6;
 }  // namespace
 
@@ -67,7 +68,7 @@ void EvictRun::enter_inputs() {
   });
 }
 
-// Offers to the heap what cannot be made again and is needed no more.
+// Adds tensors to the heap that cannot be recomputed and are no longer needed.
 void EvictRun::retire() {
   while (!retiring_.empty() && last_need_[retiring_.back().index()] < now_) {
     if (state(retiring_.back()).live) push(retiring_.back());
@@ -107,19 +108,19 @@ bool EvictRun::produce(OpId target) {
     }
     const OpId op = frame.op;
     frames.pop_back();
-    // An op may run only when none of its outputs is live.
+    // An op runs only if none of its outputs is live.
     Bytes needed = graph_.workspace(op);
     for (TensorId output : graph_.outputs(op)) {
       if (state(output).live) evict(output);
       needed += graph_.bytes(output);
     }
-    std::vector<TensorId> over;  // what the op then writes in place of
+    std::vector<TensorId> over;  // inputs that the op overwrites
     needed -= overwritten_bytes(graph_, op, [&](TensorId id) {
       if (!ends_with(op, id)) return false;
       over.push_back(id);
       return true;
     });
-    // A plan that takes more than 2^63 ticks is none.
+    // A plan of 2^63 ticks or more is no plan.
     if (!make_room(needed) || graph_.time(op) > Ticks::max() - duration_) return false;
     run(op);
     for (TensorId input : inputs) unlock(input);
@@ -197,8 +198,8 @@ void EvictRun::advance_uses(OpId op) {
   }
 }
 
-// What is locked stays out of the heap: an op of many inputs would else take them all out, and put
-// them back, for each of them that it has made again.
+// Locked tensors stay out of the heap. Otherwise an op with many inputs would remove and reinsert
+// all of them for each of its recomputed inputs.
 void EvictRun::unlock(TensorId id) {
   TensorState& tensor = state(id);
   if (--tensor.locks == 0 && std::exchange(tensor.parked, false)) push(id);
@@ -208,7 +209,7 @@ bool EvictRun::dead(TensorId id) const {
   return state(id).next_use == kNever && !graph_.is_output(id) && now_ > last_need_[id.index()];
 }
 
-// Whether the op, at its own place of the order, is the last that may ever need its input.
+// Whether the op's first computation is the last that may ever need this input.
 bool EvictRun::ends_with(OpId op, TensorId id) const {
   const TensorState& tensor = state(id);
   return now_ < order_.size() && op == order_[now_] && tensor.locks == 1 &&

@@ -13,7 +13,8 @@
 
 namespace lowtide::solve::evict {
 
-// c: time of the producer, m: bytes, d: distance to the next use. Lowest goes first.
+// c: time of the producer, m: bytes, d: distance to the next use. The lowest score is evicted
+// first.
 enum class EvictScore : std::uint8_t {
   dtr,     // (c + time of the evicted neighbourhood) / (m d), neighbourhood by search
   dtr_eq,  // the same, neighbourhood by union-find (the paper's h_DTR_eq)
@@ -24,9 +25,9 @@ enum class EvictScore : std::uint8_t {
 };
 
 struct EvictSettings {
-  Bytes target;  // bytes that the run tries to keep below
+  Bytes target;  // the run tries to stay below this number
   EvictScore score;
-  bool keep_outputs;  // graph outputs stay once they are made
+  bool keep_outputs;  // graph outputs stay live once they are made
 };
 
 class EvictRun {
@@ -34,8 +35,8 @@ class EvictRun {
   EvictRun(const Graph& graph, std::span<const OpId> order, const EvictSettings& settings,
            Context& context);
 
-  // The ops to compute, in order; nothing if the run was stopped, or given up because its plan
-  // cannot become better than the best known or grows too long.
+  // The computations, in order; nullopt if the run was stopped, or given up because its plan cannot
+  // beat the best known plan or grows too long.
   std::optional<std::vector<OpId>> build();
   bool overran() const { return peak_ > settings_.target; }
   Bytes peak() const { return peak_; }
@@ -45,11 +46,11 @@ class EvictRun {
   struct TensorState {
     bool live = false;
     bool made = false;    // has been live before
-    bool parked = false;  // out of the heap until it is unlocked
+    bool parked = false;  // not in the heap until it is unlocked
     std::uint32_t locks = 0;
     std::uint32_t version = 0;  // of its entry in the heap
     std::size_t next_use = 0;   // position in the order; kNever if there is none
-    std::size_t cursor = 0;     // into uses_
+    std::size_t cursor = 0;     // index into uses_
     std::int32_t group = -1;    // of evicted neighbours, for dtr_eq
   };
   struct Entry {
@@ -68,8 +69,8 @@ class EvictRun {
   void index_uses();
   void enter_inputs();
   void retire();
-  bool produce(OpId op);         // with everything it lacks; false: give up
-  bool make_room(Bytes needed);  // false: stopped
+  bool produce(OpId op);         // recomputes missing inputs too; returns false to give up
+  bool make_room(Bytes needed);  // returns false if stopped
   void run(OpId op);
   void evict(TensorId id);
   void set_live(TensorId id);
@@ -83,7 +84,7 @@ class EvictRun {
   double key(TensorId id);
   double evicted_time(TensorId id);
   double searched_time(TensorId id, bool descendants);
-  // Of a tensor's neighbours only the first few count, lest one with many makes the whole
+  // Only the first few neighbours of a tensor count; otherwise tensors with many would make the run
   // quadratic.
   std::span<const TensorId> sources(TensorId id);
   std::span<const OpId> readers(TensorId id, std::size_t most);
@@ -99,8 +100,8 @@ class EvictRun {
   Context& context_;
   std::vector<std::uint8_t> rerunnable_;
   std::vector<std::size_t> last_need_;
-  std::vector<TensorId> retiring_;              // what cannot be made again, latest last need first
-  std::vector<std::size_t> uses_, uses_begin_;  // positions of readers, ascending, per tensor
+  std::vector<TensorId> retiring_;  // tensors that cannot be recomputed, by last need, latest first
+  std::vector<std::size_t> uses_, uses_begin_;  // positions of readers, ascending, by tensor
   std::vector<TensorState> tensors_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
   std::vector<std::int32_t> group_parent_;

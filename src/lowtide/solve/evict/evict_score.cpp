@@ -1,4 +1,5 @@
-// The published scores. Lowest goes first; what has no further use goes before everything else.
+// The published scores. The lowest is evicted first; tensors without a further use come before all
+// others.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -45,7 +46,7 @@ double EvictRun::key(TensorId id) {
   return dead(id) || state(id).next_use == SIZE_MAX ? key * kDeadFirst : key;
 }
 
-// Time of the groups of evicted tensors that touch this one.
+// The time of the groups of evicted tensors adjacent to this one.
 double EvictRun::evicted_time(TensorId id) {
   double sum = 0;
   constexpr std::size_t kNeighbours = 16;
@@ -66,8 +67,8 @@ double EvictRun::evicted_time(TensorId id) {
   return sum;
 }
 
-// Time of the evicted tensors that making this one again would meet, going up (and for the whole
-// neighbourhood also down) through evicted tensors only; the search is cut off.
+// The time of the evicted ancestors that recomputing this tensor would reach (and for the whole
+// neighbourhood also of descendants), through evicted tensors only; the search is truncated.
 double EvictRun::searched_time(TensorId id, bool descendants) {
   constexpr std::size_t kVisits = 48;
   ++visit_;
@@ -109,8 +110,8 @@ std::int32_t EvictRun::find_group(std::int32_t group) {
   return group;
 }
 
-// An evicted tensor joins the groups of its evicted neighbours. As in the paper, a tensor that is
-// made again takes its time out of its group, but the group is not split.
+// An evicted tensor joins the groups of its evicted neighbours. As in the paper, a recomputed
+// tensor subtracts its time from its group, but the group is not split.
 void EvictRun::join_groups(TensorId id) {
   const auto own = static_cast<std::int32_t>(group_parent_.size());
   group_parent_.push_back(own);

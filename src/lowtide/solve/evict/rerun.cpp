@@ -27,7 +27,7 @@ std::vector<std::size_t> last_needs(const Graph& graph, std::span<const OpId> or
     if (graph.is_output(id)) last = order.size();
     through[id.index()] = std::max(through[id.index()], last);
   };
-  // Against the order, so that what an op makes is settled before what it reads.
+  // In reverse order, so that the outputs of an op are decided before its inputs.
   for (std::size_t i = order.size(); i > 0; --i) {
     const OpId op = order[i - 1];
     std::size_t wanted = 0;

@@ -1,21 +1,23 @@
-// Problem: the best plan of a small graph, or the proof that there is none.
+// Problem: find the optimal plan of a small graph, or prove that there is none.
 //
-// Idea: what may still happen depends on the set of ops that have been computed and the set of
-// tensors that are live. So a schedule is a path through pairs of sets. First computations are
-// owed in any case and cost nothing; a repeated one costs its time. The cheapest path is found as
-// Dijkstra's algorithm does, of equal ones that with most ops behind it first, so that without a
-// need for recomputation it goes straight to the end.
+// Idea: the possible continuations depend on the set of computed ops and the set of live tensors.
+// So a schedule is a path through pairs of sets. First computations are required in any case and
+// cost nothing; a recomputation costs its time. Dijkstra's algorithm finds the cheapest path. Of
+// equal paths the one with most computed ops comes first, so that without recomputation the search
+// goes straight to the end.
 //
-// A tensor that is given up before it is read or made again may as well go right after the op that
-// read or made it last: nobody needs it in between. So an op is followed by a choice of what of its
-// inputs and outputs goes, and nothing is freed elsewhere; what no op may read any more always
-// goes. Of its inputs that go the op overwrites all that it can.
+// A tensor that is freed before its next use or recomputation may be freed right after the op that
+// made or read it last. So after each op one subset of its inputs and outputs is freed, and nothing
+// is freed elsewhere; tensors that no op may read any more are always freed. The op overwrites all
+// freed inputs that it can.
 //
-// Source: the configurations of a pebble game, as R. Sethi, "Complete register allocation
-// problems", SIAM J. Comput. 1975, searches them; with bytes, times and in-place steps.
+// Source: the configurations of a pebble game, searched as in R. Sethi, "Complete register
+// allocation problems", SIAM J. Comput. 1975; with bytes, times and ops in place.
 //
 // Invariant: the extra time of a pair that is taken from the queue is the least of all paths to it
-// within the budget. Loses: exponential; beyond some ten ops it runs out of states.
+// within the budget.
+//
+// Loses: exponential; beyond about ten ops it runs out of states.
 #include "lowtide/solve/exhaustive/exhaustive.h"
 
 #include <bit>
@@ -51,9 +53,9 @@ constexpr std::uint32_t kStart = UINT32_MAX;
 
 struct Node {
   State state;
-  Ticks extra;  // time of repeated computations up to here
+  Ticks extra;  // time of recomputations so far
   std::uint32_t parent = kStart;
-  std::uint32_t op = 0;  // computed on the way from the parent
+  std::uint32_t op = 0;  // computed between parent and this node
   bool taken = false;
 };
 
@@ -63,14 +65,14 @@ class Run {
       : problem_(problem), graph_(problem.graph), context_(context), rules_(problem) {}
 
   void run() {
-    if (!rules_.fits(rules_.start)) return;  // the floor says so already
+    if (!rules_.fits(rules_.start)) return;  // the floor proves that already
     reach({0, rules_.without_dead(rules_.start, 0)}, Ticks(0), kStart, 0);
     while (!queue_.empty()) {
       const auto [extra, owed, at] = queue_.top();
       queue_.pop();
       if (nodes_[at].taken || nodes_[at].extra != extra) continue;
       nodes_[at].taken = true;
-      // No path to the end is cheaper than the cheapest of what is left.
+      // The cheapest remaining entry is a lower bound on every path to the end.
       context_.raise_bound(graph_.total_time() + extra);
       if (context_.done()) return;
       if (owed == 0 && rules_.ends(nodes_[at].state.live)) {
@@ -83,7 +85,7 @@ class Run {
   }
 
  private:
-  // False if a limit ends it.
+  // Returns false if a limit ends it.
   bool expand(std::uint32_t at) {
     const State from = nodes_[at].state;
     const Ticks extra = nodes_[at].extra;
@@ -138,7 +140,7 @@ class Run {
   Rules rules_;
   std::vector<Node> nodes_;
   std::unordered_map<State, std::uint32_t, StateHash> index_;
-  using Entry = std::tuple<Ticks, int, std::uint32_t>;  // extra time, ops still owed, node
+  using Entry = std::tuple<Ticks, int, std::uint32_t>;  // extra time, ops not computed yet, node
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 

@@ -1,4 +1,4 @@
-// Every schedule of a small graph: see exhaustive.cpp.
+// Searches all schedules of a small graph: see exhaustive.cpp.
 #pragma once
 
 #include <memory>

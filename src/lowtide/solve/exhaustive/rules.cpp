@@ -1,4 +1,4 @@
-// Sets out of a graph.
+// Makes bit sets from a graph.
 #include "lowtide/solve/exhaustive/rules.h"
 
 #include <bit>

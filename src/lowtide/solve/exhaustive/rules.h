@@ -21,27 +21,27 @@ struct OpRules {
   bool again = true;
   Ticks time;
   Bytes bytes;  // outputs and workspace
-  // For each output that may take the place of inputs: those.
+  // For each output that may overwrite inputs: these inputs.
   struct Place {
     Mask inputs;
     Bytes bytes;
   };
   std::vector<Place> places;
 
-  // What it need not take if these tensors die with it.
+  // The bytes that it saves in place if these tensors are freed with it.
   Bytes overwritten(Mask gone) const;
 };
 
-// Tensors that a plan makes or may free have a bit; what is always there is left out.
+// Tensors that a plan makes or may free have a bit; tensors that are always live have none.
 struct Rules {
-  static bool hold(const Graph& graph);  // few enough ops and tensors
+  static bool hold(const Graph& graph);  // whether there are few enough ops and tensors
   explicit Rules(const Problem& problem);
 
   bool may_compute(std::size_t op, Mask computed, Mask live) const;
-  // What is live, without what no op may read any more and the graph does not keep.
+  // The live tensors, without those that no op may read any more and the graph does not keep.
   Mask without_dead(Mask live, Mask computed) const;
-  // Of these tensors the ones that are still needed for the first time, or kept by the graph, and
-  // that nothing could make again.
+  // Those of the tensors that a first computation still needs, or the graph keeps, and that cannot
+  // be recomputed.
   Mask irreplaceable(Mask tensors, Mask computed) const;
   Bytes live_bytes(Mask live) const;
   bool fits(Mask live) const { return live_bytes(live) <= budget; }
@@ -53,7 +53,7 @@ struct Rules {
   std::vector<std::size_t> maker;  // SIZE_MAX: an input
   Mask kept = 0, start = 0;
   Bytes always, budget;
-  std::vector<std::size_t> turn;  // the op at each place of the given order; empty: any order
+  std::vector<std::size_t> turn;  // the op at each position of the given order; empty: any order
 
  private:
   bool may_run(std::size_t op, Mask computed) const {

@@ -1,7 +1,10 @@
-// Problem: none to solve; this is the yardstick that overheads and shares of the peak refer to.
+// Problem: the unplanned step, to which overheads and shares of the peak refer.
+//
 // Idea: compute every op once in the given order and free each tensor after its last use, as a
-// framework without any planning does (the NoRemat baseline of Kumar et al., NeurIPS 2019).
+// framework without planning does (the NoRemat baseline of Kumar et al., NeurIPS 2019).
+//
 // Invariant: the plan's duration is the bound, so a plan within the budget is optimal.
+//
 // Loses: whenever the budget is below the baseline peak, it has no plan.
 #include "lowtide/solve/given/given.h"
 

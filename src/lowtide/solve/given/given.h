@@ -1,5 +1,5 @@
-// The graph in its own order, every tensor freed after its last use: what a framework does today.
-// Any graph, both orders, both objectives. A unit of work is an op. See given.cpp.
+// The given order, every tensor freed after its last use, as frameworks do. Any graph, both orders,
+// both objectives. A unit of work is an op. See given.cpp.
 #pragma once
 
 #include <memory>

@@ -1,35 +1,36 @@
-// Problem: run the ops in a fixed order within a budget, losing little time to recomputation.
+// Problem: run the ops in a fixed order within a budget with little recomputation.
 //
-// Idea: go through the order. Whenever an op would pass the budget, look among the tensors that are
-// live and not needed by it for the one whose recomputation frees most at this moment, let it go
-// after the use before and put a repetition of its op right before its next use; all later uses
-// read the repetition. Repeat until the op fits; if nothing is left that frees anything, move on.
-// The repetitions are computations like others: the sweep comes to them, and what they make may go
-// again, as often as `repeats` says.
+// Idea: process the order. When an op would exceed the budget, select, among the live tensors that
+// it does not need, the one whose recomputation frees most bytes now (or most bytes per tick). Free
+// it after its last use so far, and insert a recomputation of its op right before its next use; all
+// later uses read the recomputed tensor. Repeat until the op fits, or until nothing frees bytes.
+// Recomputations are computations like others: the sweep reaches them, and their outputs may be
+// evicted again, as often as `repeats` allows.
 //
-// From: R. Kumar, M. Purohit, Z. Svitkina, E. Vee, J. Wang, "Efficient Rematerialization for Deep
+// Source: R. Kumar, M. Purohit, Z. Svitkina, E. Vee, J. Wang, "Efficient Rematerialization for Deep
 // Networks", NeurIPS 2019, section 4, GreedyRemat, which describes HloRematerialization of XLA.
-// Their algorithm is `choice=bytes repeats=1 block=1`, the first sweep. XLA itself chooses by time
-// for each byte, and today repeats blocks of ops together, doubling them as long as nothing is
-// found: hence the other sweeps. What the paper leaves open is settled thus. The candidate is a
-// tensor, so that a small output of an op that is needed soon does not hold a large one that is
-// not; outputs needed only after the repetition go too. What the op reads must live until the
-// repetition: what still lives then is only kept longer; what has gone already is made again with
-// it as long as the block allows, and else charged with its bytes and kept from where it went,
-// unless that would have passed the budget on the way here. Among equals the one needed last goes
-// first.
+// That algorithm is `choice=bytes repeats=1 block=1`, the first sweep. XLA itself selects by bytes
+// per tick, and today recomputes blocks of ops together, of doubling size as long as nothing is
+// found; hence the other sweeps. The paper leaves some details open. Here a candidate is a tensor
+// and not an op, so a small output that is needed soon does not hold a large output of the same op;
+// outputs that are needed only after the recomputation are freed too. Inputs of the recomputed op
+// must be live until then. A live input is held longer. A freed input is recomputed with the op, as
+// long as the block allows; otherwise its bytes are charged and it is held from its free on, unless
+// that would have exceeded the budget in between. Of equal candidates the one with the latest next
+// use goes first.
 //
-// Near-linear: candidates lie in a heap under an upper limit of what they free, are looked at again
-// when they come out on top, and return only when they are used, made or can be made more cheaply;
-// the past is a profile with suffix sums.
+// Near-linear: candidates are in a heap under an upper bound of the bytes that they free, are
+// evaluated again at the top, and return only when they are used, made, or become cheaper to
+// recompute. The past is a profile with suffix sums.
 //
-// Invariant: `live` is what the frees of plan_from_sequence leave live at this step, and the steps
-// before never need more than the larger of the budget and what they needed when they were done.
+// Invariant: `live` is the set of tensors that the frees of plan_from_sequence leave live at this
+// step. Earlier steps never need more than the larger of the budget and their own need when they
+// were processed.
 //
-// Loses: where whole runs of ops must be repeated. In a chain of equal tensors that a backward pass
-// reads, each second one can go, but no more: one whose own input is gone frees nothing, because
-// that input would have to come back. So memory falls to about a half, where segments need a square
-// root.
+// Loses: if long chains must be recomputed. In a chain of equal tensors that a backward pass reads,
+// every second tensor can be freed, but no more: a tensor whose own input is freed frees nothing,
+// because that input would have to be live again. So memory falls to about a half, whereas segments
+// need a square root.
 #include "lowtide/solve/greedy/greedy.h"
 
 #include <array>

@@ -1,6 +1,6 @@
-// Greedy rematerialization as in XLA (Kumar et al., NeurIPS 2019): wherever an op would pass the
-// budget, the op whose repetition frees most is computed again before its next use. Any graph, both
-// orders; least time only. A unit of work is a few links looked at. See greedy.cpp.
+// Greedy rematerialization as in XLA (Kumar et al., NeurIPS 2019): when an op would exceed the
+// budget, the op whose recomputation frees most is recomputed before its next use. Any graph, both
+// orders; least time only. A unit of work is a few visited links. See greedy.cpp.
 #pragma once
 
 #include <memory>

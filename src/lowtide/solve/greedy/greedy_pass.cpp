@@ -1,4 +1,4 @@
-// The sweep: what is live, what is repeated later, what that keeps alive. The choice:
+// The sweep: live tensors, later recomputations, and the tensors held for them. The choice:
 // greedy_pick.cpp.
 #include "lowtide/solve/greedy/greedy_pass.h"
 
@@ -11,8 +11,7 @@
 namespace lowtide::solve::greedy {
 
 namespace {
-// Retries of a tensor whose operands did not fit in the past: later choices may have made room
-// there.
+// Retries of a tensor whose operands did not fit earlier: later choices may have freed bytes there.
 constexpr int kRefusals = 8;
 }  // namespace
 
@@ -95,7 +94,7 @@ bool GreedyPass::step(Item item) {
       if (state(*id).refusals++ < kRefusals) refused_.push_back(*id);
       continue;
     }
-    // What is computed again may read what would have ended here.
+    // A recomputed op may read tensors that would have ended here.
     const Bytes before = std::exchange(in_place, saved());
     during += before - in_place;
   }
@@ -167,7 +166,8 @@ bool GreedyPass::ends_at(TensorId id, Item item) const {
   const auto& repeats = tensor.repeats_reading;
   const std::size_t own = tensor.cursor + (is_own(item) ? 1 : 0);
   Item next = own < uses_begin_[id.index() + 1] ? uses_[own] : OrderList::kNone;
-  // The item itself is the top of the heap if it is a repetition: then what is next lies below.
+  // If the item is a recomputation, it is the top of the heap itself; then the next use is below
+  // it.
   if (is_own(item)) {
     if (!repeats.empty()) next = earlier(next, repeats.front());
   } else {
@@ -182,7 +182,7 @@ bool GreedyPass::ended_at(std::size_t step, TensorId id) const {
 }
 
 void GreedyPass::set_end(TensorId id, bool ends) {
-  if (state(id).last == 0) return;  // an input that nothing has read
+  if (state(id).last == 0) return;  // an input without readers so far
   const std::size_t step = state(id).last - 1;
   if (graph_.overwrites(done_[step]).empty()) return;
   std::vector<TensorId>& ended = ended_[step];
@@ -209,8 +209,8 @@ bool GreedyPass::stays_live(TensorId id) {
   return stays;
 }
 
-// Lets the tensor go after its last use and has it made again before its next. False, with nothing
-// changed, if what must live on for that would not have fitted where it had gone already.
+// Frees the tensor after its last use, and has it recomputed before its next use. Returns false,
+// and changes nothing, if a freed input that must then be held would have exceeded the budget.
 bool GreedyPass::give_up(TensorId id, Bytes& during) {
   limits_.spend(static_cast<std::int64_t>(1 + repetition_.revived.size()));
   std::size_t begin = state(id).last;
@@ -262,8 +262,7 @@ void GreedyPass::schedule(OpId op, Item next) {
   }
 }
 
-// What the op's outputs are needed for after the repetition is served by it: they may go until
-// then.
+// The recomputation serves all uses of the op's outputs after it, so they may be freed until then.
 void GreedyPass::drop(OpId op, Bytes& during) {
   for (TensorId output : graph_.outputs(op)) {
     if (!state(output).live || state(output).busy == now_) continue;

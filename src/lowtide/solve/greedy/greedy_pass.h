@@ -15,14 +15,14 @@
 
 namespace lowtide::solve::greedy {
 
-// Which op goes first: the one that frees most bytes, or most bytes for each tick of its time.
+// The op to recompute first: the one that frees most bytes, or most bytes per tick of its time.
 enum class GreedyChoice : std::uint8_t { bytes, bytes_per_tick };
 
 struct GreedySettings {
-  Bytes limit;  // bytes that the sweep tries to keep below
+  Bytes limit;  // the sweep tries to stay below this number
   GreedyChoice choice = GreedyChoice::bytes;
-  std::uint32_t repeats = 1;  // how often one op may be computed again
-  std::size_t block = 1;      // how many ops may be repeated together for one tensor
+  std::uint32_t repeats = 1;  // most recomputations of one op
+  std::size_t block = 1;      // most ops recomputed together for one tensor
 };
 
 class GreedyPass {
@@ -30,17 +30,17 @@ class GreedyPass {
   GreedyPass(const Graph& graph, std::span<const OpId> order, const GreedySettings& settings,
              Limits& limits);
 
-  // The ops to compute, in order; nothing if the limits said stop.
+  // The computations, in order; nullopt if the limits stopped it.
   std::optional<std::vector<OpId>> run();
-  // After it: the peak of plan_from_sequence of what it returned.
+  // After a run: the peak of plan_from_sequence of the returned sequence.
   Bytes peak() const;
 
  private:
-  using Item = OrderList::Item;  // a computation: the order's own first, then the repetitions
+  using Item = OrderList::Item;  // a computation: those of the order first, then recomputations
 
   struct Candidate {
     double score = 0;
-    std::size_t next_slot = 0;  // of equal scores, the tensor that is needed last
+    std::size_t next_slot = 0;  // of equal scores, the tensor with the latest next use
     TensorId tensor;
     bool operator==(const Candidate&) const = default;
     bool operator<(const Candidate& other) const {
@@ -50,46 +50,46 @@ class GreedyPass {
   };
   struct TensorState {
     bool live = false;
-    bool frees_nothing = false;     // dropping it frees no bytes until an ancestor is live again
+    bool frees_nothing = false;     // evicting it frees no bytes until an ancestor is live again
     bool recomputed_later = false;  // ... or until its next use has passed
-    Candidate queued;               // what counts of its entries; none has no tensor
-    std::size_t cursor = 0;         // into uses_, at the first that has not run
-    std::size_t last = 0;           // steps done when it was last made or read
+    Candidate queued;               // its valid entry in the heap; without tensor: none
+    std::size_t cursor = 0;         // index into uses_ of the first use that has not run
+    std::size_t last = 0;           // step at which it was last made or read
     int refusals = 0;               // since it was made
-    std::uint32_t revived = 0;      // how often
-    std::uint32_t mark = 0;         // the latest collection that revives it
-    Item busy = OrderList::kNone;   // the computation under way, if it reads or makes it
-    std::vector<Item> repeats_reading;  // repetitions to come that read it, a heap, next on top
+    std::uint32_t revived = 0;      // number of recomputations
+    std::uint32_t mark = 0;         // the latest collection that recomputes it
+    Item busy = OrderList::kNone;   // the running computation, if it reads or makes it
+    std::vector<Item> repeats_reading;  // later recomputations that read it, a heap, next on top
   };
-  // The ops to run again, in order, and what these read that must live on from where it went.
+  // The ops to recompute, in order, and the freed inputs that must be held from their free on.
   struct Repetition {
     std::vector<OpId> ops;
     std::vector<TensorId> revived;
-    std::size_t started = 0;        // ops found, listed yet or not
-    Bytes charge;                   // of what is revived
-    bool recomputed_later = false;  // some of that is made again anyway, but after the next use
+    std::size_t started = 0;        // visited ops, listed or not
+    Bytes charge;                   // bytes of held inputs
+    bool recomputed_later = false;  // one of them is recomputed anyway, but after the next use
     Ticks time;
   };
 
   void index_uses();
   void enter_inputs();
-  bool step(Item item);  // false: stop
+  bool step(Item item);  // returns false to stop
   void finish(Item item);
-  // What making the picked tensor again takes, into repetition_; nothing if nothing frees bytes
+  // Selects a tensor, and puts its recomputation into repetition_; nullopt if nothing frees bytes
   // now.
   std::optional<TensorId> pick();
   void collect(OpId op, Item next);
   bool may_repeat(OpId op, Item next) const;
-  bool give_up(TensorId id, Bytes& during);  // `during`: bytes of the step under way
+  bool give_up(TensorId id, Bytes& during);  // `during`: bytes of the current step
   void schedule(OpId op, Item next);
   void drop(OpId op, Bytes& during);
-  bool stays_live(TensorId id);  // whether it stays live after this step
-  // Whether nothing reads it any more, as it is, where `next` is its next use.
+  bool stays_live(TensorId id);  // after this step
+  // Whether nothing reads the present tensor any more, if its next use is `next`.
   bool ends_before(TensorId id, Item next) const;
-  bool ends_at(TensorId id, Item item) const;  // which reads it and has not yet run
+  bool ends_at(TensorId id, Item item) const;  // of an item that reads it and has not run yet
   bool ended_at(std::size_t step, TensorId id) const;
-  // What was last made or read at a step that has been done does, or does no longer, end there: so
-  // what that step writes in place is another. Counts it in the profile.
+  // Updates in-place savings: a tensor last made or read at an earlier step now ends there, or no
+  // longer does, so that step overwrites other inputs. Updates the profile.
   void set_end(TensorId id, bool ends);
   void push(TensorId id);
   void push_readers(TensorId id);
@@ -111,21 +111,21 @@ class GreedyPass {
   Limits& limits_;
   std::vector<std::size_t> deadlines_;
   OrderList list_;
-  std::vector<OpId> ops_;           // of each item; the last of the order's own is the end
-  std::vector<std::size_t> slots_;  // of each item: the position in the order that it stands before
-  std::vector<Item> uses_;          // of each tensor in the order, ascending
+  std::vector<OpId> ops_;           // by item; the last item of the order is the end
+  std::vector<std::size_t> slots_;  // by item: the position in the order before which it is
+  std::vector<Item> uses_;          // by tensor: uses in the order, ascending
   std::vector<std::size_t> uses_begin_;
   std::vector<TensorState> tensors_;
-  std::vector<Item> pending_;  // of each op: its repetition to come
+  std::vector<Item> pending_;  // by op: its next recomputation
   std::vector<std::uint32_t> repeats_;
-  std::vector<std::uint32_t> op_marks_;  // the latest collection that repeats it
+  std::vector<std::uint32_t> op_marks_;  // the latest collection that recomputes it
   std::uint32_t collection_ = 0;
   std::priority_queue<Candidate> candidates_;
   Repetition repetition_;
   std::vector<TensorId> refused_;  // in this step
   Profile profile_;
-  std::vector<OpId> done_;                    // of each step
-  std::vector<std::vector<TensorId>> ended_;  // of each step: inputs that it may overwrite
+  std::vector<OpId> done_;                    // by step
+  std::vector<std::vector<TensorId>> ended_;  // by step: inputs that it may overwrite
   Bytes live_;
   Item now_ = OrderList::kNone;
 };

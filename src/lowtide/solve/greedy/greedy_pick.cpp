@@ -1,4 +1,4 @@
-// The choice: which tensor goes next, and what making it again takes.
+// The choice of the next tensor, and of its recomputation.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace lowtide::solve::greedy {
 double GreedyPass::score(Bytes freed, Ticks time) const {
   const auto bytes = static_cast<double>(freed.count());
   if (settings_.choice == GreedyChoice::bytes) return bytes;
-  // Half a tick for what takes none: among these, most bytes first.
+  // Half a tick for ops without duration: among these, most bytes first
   return bytes / std::max(0.5, static_cast<double>(time.count()));
 }
 
@@ -28,8 +28,8 @@ void GreedyPass::push(TensorId id) {
   candidates_.push(tensor.queued = candidate);
 }
 
-// A tensor that lives again makes candidates of what is computed from it. Bounded for each tensor,
-// lest one with many readers cost as many each time.
+// Makes candidates of the tensors computed from one that is live again. Limited for each tensor,
+// since one with many readers would cost as many steps each time.
 void GreedyPass::push_readers(TensorId id) {
   if (state(id).revived++ >= settings_.repeats) return;
   limits_.spend(static_cast<std::int64_t>(graph_.consumers(id).size()) / 4);
@@ -75,7 +75,7 @@ std::optional<TensorId> GreedyPass::pick() {
     TensorState& tensor = state(top.tensor);
     if (tensor.queued != top) continue;
     tensor.queued = {};
-    // What is busy comes back when this step is done.
+    // Tensors of the running op return when the step is done.
     if (!tensor.live || tensor.busy == now_) continue;
     const OpId producer = graph_.producer(top.tensor);
     const Item next = next_use(top.tensor);

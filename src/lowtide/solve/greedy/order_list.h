@@ -1,4 +1,4 @@
-// A list of items in which any two can be compared at once, and new ones put in anywhere.
+// A list in which two items are compared in constant time, and items can be inserted anywhere.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class OrderList {
   // Items 0, 1, ... in this order; at least one. Each further item gets the next number.
   explicit OrderList(std::size_t items);
 
-  // The new item stands right before `at`. Amortised logarithmic.
+  // Inserts a new item right before `at`. Amortised logarithmic.
   Item insert_before(Item at);
 
   bool before(Item a, Item b) const { return label(a) < label(b); }

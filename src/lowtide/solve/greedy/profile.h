@@ -1,5 +1,5 @@
-// A row of numbers that grows at its end and can be raised or lowered from any place on: the bytes
-// in use at each step of a run, while decisions change what is kept since an earlier step.
+// A sequence of numbers that grows at its end, with additions to suffixes: the bytes in use at each
+// step of a run, while decisions change the tensors held since an earlier step.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Profile {
 
  private:
   // A node of a binary tree over the differences between neighbours: their sum, and the largest sum
-  // of a beginning of them that is not empty.
+  // of a non-empty prefix.
   struct Node {
     std::int64_t sum = 0, best = 0;
   };

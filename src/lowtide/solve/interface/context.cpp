@@ -1,4 +1,4 @@
-// Bookkeeping of incumbents and claims, the same for every solver.
+// Tracks incumbents and claims, in the same way for every solver.
 #include "lowtide/solve/interface/context.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Context::Context(const Problem& problem, std::string_view solver, ContextSetting
       settings_(std::move(settings)),
       limits_(settings_.limits),
       random_(settings_.seed) {
-  if (settings_.transforms)
+  if (may_transform())
     outcome_.bound = {settings_.known.duration,
                       std::max(always_live(problem), settings_.known.peak)};
   else
@@ -39,7 +39,7 @@ bool Context::offer(Plan plan, std::string_view found_by) {
                         std::to_string(timeline.violation->step) + ": " +
                         timeline.violation->reason);
   const Cost cost = timeline.cost;
-  // No start for anybody either: what repairs plans brings down the device's peak alone.
+  // No start plan either: repairs lower the device's peak only.
   if (problem_.host_budget && cost.host_peak > *problem_.host_budget) return false;
   const bool smaller = !outcome_.smallest_peak || cost.peak < *outcome_.smallest_peak;
   if (smaller) outcome_.smallest_peak = cost.peak;
@@ -145,7 +145,7 @@ void Context::notify() {
 
 Outcome Context::finish() {
   outcome_.stopped_by = limits_.reason();
-  // A plan that takes no longer than its ops waits for no link.
+  // A plan as short as the sum of its ops is not limited by the link.
   if (problem_.machine && has_plan() && outcome_.cost.duration <= problem_.graph.total_time())
     outcome_.link_price = 0;
   if (proven_optimal())
@@ -155,7 +155,7 @@ Outcome Context::finish() {
   else
     outcome_.status = proven_infeasible() ? Status::infeasible : Status::unknown;
   if (proven_optimal() || proven_infeasible()) outcome_.stopped_by = StopReason::finished;
-  // To have no more ideas is no proof that there is no plan.
+  // Giving up is no proof of infeasibility.
   if (outcome_.status == Status::unknown && outcome_.stopped_by == StopReason::finished)
     outcome_.stopped_by = StopReason::gave_up;
   return std::move(outcome_);

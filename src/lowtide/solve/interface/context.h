@@ -14,6 +14,7 @@
 
 #include "lowtide/base/limits.h"
 #include "lowtide/base/random.h"
+#include "lowtide/device/part_price.h"
 #include "lowtide/plan/events.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/problem.h"
@@ -23,12 +24,12 @@ namespace lowtide::solve {
 
 class SolverTable;
 
-// What a watcher sees, whenever it changes. The pointers live as long as the call.
+// The progress that a watcher sees at each change. The pointers are valid during the call.
 struct Progress {
   double seconds = 0;
   std::int64_t work = 0;
   std::string_view solver;
-  const Plan* plan = nullptr;          // the best within the budget, if there is one
+  const Plan* plan = nullptr;          // the best within the budget, if any
   Cost cost;                           // of it
   std::optional<Bytes> smallest_peak;  // of all plans seen
   Bound bound;
@@ -40,13 +41,13 @@ struct ContextSettings {
   std::uint64_t seed = 0;
   int threads = 1;
   Options options;
-  std::vector<Plan> starts;              // plans to begin from, best first; may be over budget
-  Bound known;                           // proven of the problem before; zero if nothing is
-  const SolverTable* solvers = nullptr;  // for solvers that are made of others
+  std::vector<Plan> starts;              // best first; may be over the budget
+  Bound known;                           // bounds proven before; zero if unknown
+  const SolverTable* solvers = nullptr;  // for solvers that run others
   Watcher watcher;
-  // Plans may have transforms. Then nothing about the graph as it is bounds them but what is always
-  // live.
-  bool transforms = false;
+  // What slices of ops cost; null if plans may have no transforms. If they may, nothing about the
+  // graph as it is bounds them but what is always live.
+  const Prices* transform_prices = nullptr;
 };
 
 class Context {
@@ -64,39 +65,41 @@ class Context {
   const SolverTable* solvers() const { return settings_.solvers; }
 
   // Whether a plan that is offered may have transforms: of the problem's graph, as in files.
-  bool may_transform() const { return settings_.transforms; }
+  bool may_transform() const { return settings_.transform_prices != nullptr; }
+  // What their prices come from. Only where they may have some.
+  const Prices& transform_prices() const { return *settings_.transform_prices; }
 
-  // Simulates the plan; keeps it if it meets the budget and the time limit and is better than the
-  // best so far: by the objective (duration or peak), ties by the other. Says whether it was kept.
-  // A plan that asks too much of the host is forgotten at once.
-  // An illegal plan is a broken invariant of the solver: InternalError.
+  // Simulates the plan, and keeps it if it meets the budget and the time limit and is better than
+  // the best so far: by the objective (duration or peak), ties by the other figure. Returns whether
+  // it was kept. A plan over the host budget is dropped. An illegal plan is a broken invariant of
+  // the solver: throws InternalError.
   bool offer(Plan plan, std::string_view found_by = {});
-  // The same, for the ops in the order of their computation; frees as early as possible.
-  // Returns false at once if the duration would overflow 63 bits.
+  // The same for a sequence of ops; tensors are freed as early as possible. Returns false if the
+  // duration would exceed 63 bits.
   bool offer_sequence(std::span<const OpId> sequence);
   // The same for a sequence with transfers, on the problem's machine.
   bool offer_events(std::span<const Event> events);
 
-  // Proven lower bounds, on the duration and on the peak memory of every plan for the problem.
+  // Proven lower bounds, on the duration and on the peak of every plan for the problem.
   void raise_bound(Ticks duration);
   void raise_floor(Bytes peak);
-  // The same as claimed by an external engine, whose proof nobody here can check. It holds until a
-  // plan beats it: from then on no claim of an engine is believed, earlier or later.
+  // The same for a claim of an external engine, whose proof cannot be checked here. It counts until
+  // a plan refutes it; from then on no claim of an engine counts, earlier or later.
   void raise_engine_bound(Ticks duration);
   bool engine_believed() const { return engine_believed_; }
-  // What the best bound so far says of the links (Outcome::link_price).
+  // The price of the link at the best bound so far (Outcome::link_price).
   void tell_link_price(double price) { outcome_.link_price = price; }
-  // Of the solver's own, narrower model.
+  // The claim of the solver for its own, narrower model.
   void set_model(ModelClaim claim) { outcome_.model = std::move(claim); }
-  // For portfolios: the statistics of the part of that name, created by the first call. Plans
-  // offered with this name as `found_by` are counted there from then on.
+  // For portfolios: the statistics of the subsolver with that name, created by the first call.
+  // Plans with this name as `found_by` are counted there from then on.
   PortfolioPart& part(std::string_view name);
   const std::vector<PortfolioPart>& parts() const { return outcome_.parts; }
   void set_note(std::string note) { outcome_.note = std::move(note); }
 
-  // A plan within the budget is known, and it is proven that none is better.
+  // A plan within the budget is known, and proven optimal.
   bool proven_optimal() const;
-  // It is proven that no plan keeps within the budget, or within the time limit.
+  // It is proven that no plan keeps the budget, or the time limit.
   bool proven_infeasible() const {
     return outcome_.bound.peak > problem_.budget ||
            (problem_.time_limit && outcome_.bound.duration > *problem_.time_limit);
@@ -104,19 +107,19 @@ class Context {
   bool done() { return proven_optimal() || proven_infeasible() || limits_.stopped(); }
 
   const Bound& bound() const { return outcome_.bound; }
-  // Without what engines have said.
+  // The bound without claims of engines.
   Bound own_bound() const { return {own_duration_, outcome_.bound.peak}; }
   bool has_plan() const { return outcome_.plan.has_value(); }
   const Plan& best() const { return *outcome_.plan; }
   const Cost& best_cost() const { return outcome_.cost; }
-  // The plan with the smallest peak seen, within the budget or not.
+  // The plan with the smallest peak so far, within the budget or not.
   const std::optional<Plan>& smallest() const { return smallest_; }
-  // Of the plans over the budget that are shorter than the best, the one with the smallest peak: a
-  // start for whoever can repair it.
+  // Of the plans over the budget that are shorter than the best plan, the one with the smallest
+  // peak: a start plan for solvers that repair plans.
   const std::optional<Plan>& repair_start() const { return repair_start_; }
   const std::optional<Bytes>& smallest_peak() const { return outcome_.smallest_peak; }
 
-  // What has been found: call once, at the end.
+  // The outcome: call once, at the end.
   Outcome finish();
 
  private:
@@ -130,7 +133,7 @@ class Context {
   Limits limits_;
   Random random_;
   Outcome outcome_;
-  Ticks own_duration_;  // the bound without what engines have said
+  Ticks own_duration_;  // the bound without claims of engines
   bool engine_believed_ = true;
   std::optional<Plan> smallest_, repair_start_;
   Cost repair_cost_;

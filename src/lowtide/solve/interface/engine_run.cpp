@@ -1,4 +1,4 @@
-// A clock makes what an engine finds depend on the machine; without one it must not.
+// With a time limit the result of an engine depends on the machine; without one it must not.
 #include "lowtide/solve/interface/engine_run.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// One solver's use of an engine: the engine's limits are made of the solver's, and what it spent is
-// charged to them.
+// One solver's use of an engine: the engine's limits follow from the solver's, and the work of the
+// engine is charged to them.
 #pragma once
 
 #include <chrono>
@@ -20,21 +20,22 @@ class EngineRun {
   engines::EngineState find(engines::EngineKind kind) {
     return engines::find_engine(kind, {}, [this] { return stop(); });
   }
-  // For one solve. Under a clock, the time left, all threads, and a microsecond of work for each
-  // that passes. Without, one thread and the effort that the work left stands for, so that it
-  // repeats exactly.
+  // The limits of one solve. With a time limit: the time left, all threads, and a unit of work for
+  // each microsecond. Without: one thread, and the effort that corresponds to the work left, so
+  // that the run repeats exactly.
   engines::EngineLimits limits();
-  // Whether HiGHS may begin on a program with so many entries. Its presolve and first relaxation
-  // know no limit but the clock, so without one the work left has to be that of a program so large.
-  // With one, there must be time to send it; if there is not, that is the deadline.
+  // Whether HiGHS may begin with a program of so many entries. Its presolve and first relaxation
+  // obey only a time limit. So without one, the work left must suffice for a program of that size.
+  // With one, there must be time to send the program; otherwise the solver has reached its
+  // deadline.
   bool affords(std::size_t entries);
-  // Charges what was spent; without a clock, all that is left if the engine did not finish.
+  // Charges the work; without a time limit, all that is left if the engine did not finish.
   void charge(const engines::EngineEnd& end);
 
-  // Units of work for one of EngineLimits::effort.
+  // Units of work for one unit of EngineLimits::effort.
   static constexpr double kEffortWork = 1e6;
-  static constexpr std::int64_t kEntryWork = 100;  // of an entry, before a search begins
-  static constexpr double kEntrySeconds = 1e-7;    // until an entry has been sent
+  static constexpr std::int64_t kEntryWork = 100;  // for an entry, before the search begins
+  static constexpr double kEntrySeconds = 1e-7;    // to send an entry
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,7 +1,6 @@
-// A solver that stands in for another and is asked instead of it. It answers every question as that
-// one does; who derives from it changes only what is meant to be different. Whatever wraps a solver
-// derives from this class and not from Solver: a question that is added to the interface is then
-// forwarded in this one place, and tests/solve/forwarding_test.cpp fails as long as it is not.
+// A solver that forwards every call to another solver. Wrappers of solvers derive from this class
+// and not from Solver, and override only what differs. A function that is added to the interface is
+// then forwarded here, in one place; tests/solve/forwarding_test.cpp fails until it is.
 #pragma once
 
 #include <functional>
@@ -15,7 +14,7 @@ namespace lowtide::solve {
 
 class Forwarding : public Solver {
  public:
-  // `to` must outlive this.
+  // `to` must outlive this object.
   explicit Forwarding(const Solver& to) : to_(to) {}
 
   std::string_view name() const override { return to_.name(); }

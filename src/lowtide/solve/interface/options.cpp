@@ -1,4 +1,4 @@
-// Lookup in tables of a handful of rows.
+// Look-up in tables of a few rows.
 #include "lowtide/solve/interface/options.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::optional<Number> parse(std::string_view text) {
   return number;
 }
 
-// "OP:NUMBER" at its last colon, since names may hold others. All ops: no OP.
+// Splits "OP:NUMBER" at its last colon, since names may contain others. Without OP: all ops.
 struct OfOps {
   std::optional<std::string> ops;
   std::string_view number;
@@ -49,7 +49,7 @@ std::vector<std::string_view> words_of(std::string_view list) {
   return words;
 }
 
-// "#" and an index; or else the ops of that name; or else those whose names fit the pattern.
+// "#" and an index; otherwise the ops of that name; otherwise those whose names match the pattern.
 std::vector<OpId> find_ops(const Graph& graph, const std::string& ops) {
   std::vector<OpId> named, fitting;
   const auto index =

@@ -1,4 +1,4 @@
-// The one question that is the same for all solvers.
+// The support that does not depend on the solver.
 #include "lowtide/solve/interface/solver.h"
 
 namespace lowtide::solve {

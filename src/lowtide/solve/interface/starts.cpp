@@ -1,4 +1,4 @@
-// The best start is the first: the context keeps them in that order.
+// The best start plan is the first: the context keeps them in that order.
 #include "lowtide/solve/interface/starts.h"
 
 #include <utility>

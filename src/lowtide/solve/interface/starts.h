@@ -7,8 +7,8 @@
 
 namespace lowtide::solve {
 
-// The topological orders to build on: the graph's own and, if the problem leaves the order free and
-// there is a start, that of the first computations of the best start.
+// The topological orders to start from: the given order, and with a free order also that of the
+// first computations of the best start plan, if there is one.
 std::vector<std::vector<OpId>> orders_to_try(const Context& context);
 
 }  // namespace lowtide::solve

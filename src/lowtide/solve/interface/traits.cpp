@@ -1,4 +1,4 @@
-// The words for what a solver is.
+// The names of traits.
 #include "lowtide/solve/interface/traits.h"
 
 namespace lowtide::solve {

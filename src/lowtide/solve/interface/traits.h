@@ -12,15 +12,15 @@ namespace lowtide::solve {
 enum class Trait : std::uint8_t {
   constructive,  // builds a plan from nothing, on most graphs in milliseconds
   tight,         // for tight budgets: recomputes far more, in far less memory
-  anytime,       // improves the plans that it is given for as long as it may
+  anytime,       // improves given plans as long as the limits allow
   proving,       // raises bounds that hold for every plan of the problem
-  transfers,     // plans copies to the host and back, so what begins there can be brought
+  transfers,     // plans copies to the host and back, so it supports tensors at home on the host
   external,    // an engine of other people does the work, in a process of its own: it takes tenths
                // of a second to begin, and its word is believed only until a plan beats it
-  portfolio,   // is made of the other solvers of its table
-  transforms,  // changes the graph, where it may: splits regions of it, or hoists its backward
-  blocks,      // plans a graph as blocks: for large graphs, and for those that repeat
-  guest,       // was registered by the user of this process; believed as an engine is
+  portfolio,   // runs the other solvers of its table
+  transforms,  // changes the graph if allowed: splits of regions, hoists
+  blocks,      // plans a graph as blocks: for large graphs, and for repeated blocks
+  guest,       // a registered solver; its bounds count like those of an engine
 };
 
 // In the order above.
@@ -31,7 +31,7 @@ constexpr std::initializer_list<Trait> kTraits = {
 std::string_view to_string(Trait trait);
 std::optional<Trait> trait_of(std::string_view word);  // the inverse
 
-// A set of them.
+// A set of traits.
 class Traits {
  public:
   constexpr Traits() = default;

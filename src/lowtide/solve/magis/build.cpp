@@ -16,6 +16,7 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/placement.h"
 #include "lowtide/solve/sequence/sequence.h"
+#include "lowtide/transforms/if_legal.h"
 
 namespace lowtide::solve::magis {
 
@@ -25,7 +26,7 @@ constexpr std::size_t kMostKept = 3;  // made graphs
 
 bool is_join(const Op& op) { return op.kind == "lowtide.join" || op.kind == "lowtide.add"; }
 
-// The first action of each op, by what it stands before.
+// The first action of each op, by the op that it precedes.
 std::span<const Action> actions_of(const Graph& graph, const Actions& actions, OpId op) {
   const auto position = [&](const Action& one) { return graph.position(one.before); };
   const auto found = std::ranges::equal_range(actions, graph.position(op), {}, position);
@@ -43,32 +44,27 @@ std::optional<Builder::MadeView> Builder::make(const View& view, Limits& limits)
     for (const RegionOfView& region : view.regions)
       ops += (region.parts - 1) * static_cast<std::int64_t>(region.last + 1 - region.first);
     if (ops > rewrite::kMostMadeOps || limits.spend(ops)) return std::nullopt;
-    try {
-      for (const RegionOfView& region : view.regions) {
-        if (!found.made) found.made = *base_.made;
-        // Regions do not meet, so what one is made of is there when those before it are made.
-        const TransformedGraph& now = *found.made;
-        rewrite::Candidate candidate = tree_.nodes[region.node].region;
-        for (OpId& op : candidate.ops) op = now.ops[base_.made->op_index[op].index()];
-        for (auto& axis : candidate.axes) {
-          axis.tensor = now.tensors[base_.made->tensor_index[axis.tensor].index()];
-          if (!axis.tensor.valid()) return std::nullopt;
-        }
-        const PartPricer pricer(now.graph, device_, costs_);
-        const auto priced = rewrite::PricedRegion::make(now.graph, candidate, region.parts, pricer);
-        if (!priced) return std::nullopt;
-        const Transform split = priced->split(now);
-        Applied before{std::move(found.transforms), std::move(*found.made)};
-        found.made = apply_further(problem_.graph, before, {&split, 1});
-        found.transforms = std::move(before.transforms);
-        found.transforms.push_back(split);
-        if (limits.spend_all(static_cast<std::int64_t>(found.made->graph.op_count())))
-          return std::nullopt;
+    for (const RegionOfView& region : view.regions) {
+      if (!found.made) found.made = *base_.made;
+      // Regions do not meet, so what one is made of is there when those before it are made.
+      const TransformedGraph& now = *found.made;
+      rewrite::Candidate candidate = tree_.nodes[region.node].region;
+      for (OpId& op : candidate.ops) op = now.ops[base_.made->op_index[op].index()];
+      for (auto& axis : candidate.axes) {
+        axis.tensor = now.tensors[base_.made->tensor_index[axis.tensor].index()];
+        if (!axis.tensor.valid()) return std::nullopt;
       }
-    } catch (const InputError&) {
-      return std::nullopt;
-    } catch (const OverflowError&) {
-      return std::nullopt;
+      const PartPricer pricer(now.graph, device_, costs_);
+      const auto priced = rewrite::PricedRegion::make(now.graph, candidate, region.parts, pricer);
+      if (!priced) return std::nullopt;
+      const Transform split = priced->split(now);
+      Applied before{std::move(found.transforms), std::move(*found.made)};
+      found.made = if_legal([&] { return apply_further(problem_.graph, before, {&split, 1}); });
+      if (!found.made) return std::nullopt;
+      found.transforms = std::move(before.transforms);
+      found.transforms.push_back(split);
+      if (limits.spend_all(static_cast<std::int64_t>(found.made->graph.op_count())))
+        return std::nullopt;
     }
     found.graph = &found.made->graph;
   }
@@ -91,7 +87,7 @@ bool Builder::find_parts(const View& view, MadeView& found) const {
     return true;
   }
   const TransformedGraph& made = *found.made;
-  // Of each region, which ops of its have one source: nearly always one.
+  // By region, its ops with the same source: nearly always one.
   std::vector<std::map<OpId, std::vector<OpId>>> by_source(view.regions.size());
   for (const OpId op : view.order) {
     const std::int32_t region = view.region[op.index()];
@@ -146,7 +142,7 @@ const Builder::MadeView* Builder::made(const View& view, Limits& limits) {
   }
   if (made_.size() >= kMostKept) made_.clear();
   auto& kept = made_[view.fission];
-  // The graph moves with what holds it.
+  // The graph moves with its owner.
   auto owned = std::make_unique<MadeView>(std::move(*found));
   if (owned->made) owned->graph = &owned->made->graph;
   kept = std::move(owned);
@@ -166,7 +162,7 @@ TensorId Builder::tensor(const View& view, const MadeView& on, Slot slot, std::s
   return on.graph->outputs(on.parts[maker.index()][part])[place];
 }
 
-// The op's part, behind the actions that stand before it.
+// Appends the op's part, after the actions that precede it.
 void Builder::add(const View& view, const MadeView& on, const Actions& actions, OpId op,
                   std::size_t part, std::vector<Event>& events) const {
   for (const Action& action : actions_of(*base_.graph, actions, op)) {
@@ -228,14 +224,13 @@ std::optional<BuiltPlan> Builder::plan(const View& view, const Actions& actions,
                                        Limits& limits) {
   const MadeView* on = made(view, limits);
   if (on == nullptr) return std::nullopt;
-  // Transforms make ops that can run in place, even of a graph without any.
+  // Transforms make ops that can run in place, even if the graph has none.
   std::optional<Graph> apart;
   if (!problem_.techniques.in_place && on->graph->has_overwrites())
     apart = Graph(*on->graph).without_in_place();
   const Graph& graph = apart ? *apart : *on->graph;
   const TransformedGraph* renumbered = on->made ? &*on->made : base_.made ? &*base_.made : nullptr;
-  Problem problem =
-      with_graph(renumbered ? on_transformed(*renumbered, problem_) : problem_, graph);
+  Problem problem = with_graph(problem_, graph);
   problem.budget = budget;
   problem.time_limit.reset();
   problem.objective = Objective::least_time;

@@ -1,4 +1,4 @@
-// From a state to a plan: builds the transformed graph, and applies the state's actions in each
+// Turns a state into a plan: builds the transformed graph, and applies the state's actions in each
 // part. See build.cpp. Private to `magis`.
 #pragma once
 
@@ -19,34 +19,34 @@
 
 namespace lowtide::solve::magis {
 
-// What a search begins from: the problem's graph, behind transforms that all its states share.
+// The start of a search: the problem's graph, after transforms that all states share.
 struct Base {
   std::vector<Transform> transforms;
   std::optional<TransformedGraph> made;  // there if transforms may be used
-  const Graph* graph = nullptr;          // that, or the problem's
+  const Graph* graph = nullptr;          // the made graph, or the problem's
 };
 
 struct BuiltPlan {
   Plan plan;
   Cost cost;
-  Ticks least;  // of the made graph, all ops once
+  Ticks least;  // of the made graph, with all ops once
 };
 
 class Builder {
  public:
-  // All must outlive it. `costs` may be null.
+  // All arguments must outlive it. `costs` may be null.
   Builder(const Problem& problem, const Base& base, const rewrite::FissionTree& tree,
           const Device& device, const CostTable* costs)
       : problem_(problem), base_(base), tree_(tree), device_(device), costs_(costs) {}
 
-  // The plan, on the problem's own graph, with its transforms; transfers placed so that they keep
-  // within `budget` where they can. None where the splits are refused together, the limits stop it,
-  // or more ops than rewrite::kMostMadeOps would be made.
+  // The plan, on the problem's own graph, with its transforms; transfers are placed within `budget`
+  // where possible. Empty if the splits are refused together, if the limits stop it, or if more ops
+  // than rewrite::kMostMadeOps would be made.
   std::optional<BuiltPlan> plan(const View& view, const Actions& actions, Bytes budget,
                                 Limits& limits);
 
  private:
-  // A graph that a fission makes, and what of the base each of its ops is.
+  // The graph that a fission makes, and how its ops relate to those of the base.
   struct MadeView {
     std::vector<Transform> transforms;
     std::optional<TransformedGraph> made;  // none: the base itself

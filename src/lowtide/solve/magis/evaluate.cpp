@@ -119,8 +119,8 @@ void Evaluator::run(const View& view, std::span<const Action> actions) {
   }
 }
 
-// Copies out begin as soon as there is something to copy and hold what they copy; copies back begin
-// as late as they can be hidden. What comes too late is waited for.
+// A copy out begins as soon as its value exists, and holds the value. A copy back begins as late as
+// it can be hidden. A late copy delays its reader.
 double Evaluator::wait(const View& view) {
   double clock = 0;
   clock_.clear();
@@ -165,7 +165,7 @@ double Evaluator::wait(const View& view) {
     busy_in += takes;
     end = std::max({end, begin[i] + late, stored_[slot]}) + takes;
     late += std::max(0.0, end - (clock_[fetches_[i].first] + late));
-    // It takes its bytes from there on, but not before the value that it brings back is gone.
+    // The copy takes its bytes from there on, but not before the previous value is gone.
     const Instance& old = instances_[static_cast<std::size_t>(one.before)];
     one.first = std::min(one.first, std::max(at(std::max(0.0, begin[i])), old.last + 1));
   }

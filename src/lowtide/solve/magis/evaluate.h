@@ -11,18 +11,18 @@
 
 namespace lowtide::solve::magis {
 
-// What runs right before an op beside it, in each of its parts.
+// An action that runs right before an op, in each of the op's parts.
 struct Action {
   enum class Kind : std::uint8_t { recompute, fetch };
 
   OpId before;
   Kind kind = Kind::recompute;
   std::uint32_t index = 0;  // an op, or a slot that comes back from the host
-  std::uint32_t group = 0;  // those of one rule
+  std::uint32_t group = 0;  // actions of one rule share a group
 
   bool operator==(const Action&) const = default;
 };
-// By the base's order of `before`; of one op as they run.
+// Ordered by `before` in the base's order; the actions of one op in the order in which they run.
 using Actions = std::vector<Action>;
 
 struct Estimate {
@@ -58,12 +58,12 @@ class Evaluator {
   explicit Evaluator(const Graph& graph);
 
   // The actions must be ones that can run. Near-linear in the events and their links.
-  // `hash` is left out where nobody asks for it.
+  // `hash` is computed only on request.
   enum class Hash : std::uint8_t { none, computed };
   Estimate estimate(const View& view, std::span<const Action> actions, double target,
                     Hash hashed = Hash::computed);
 
-  // Of the latest estimate:
+  // Results of the latest estimate:
   std::span<const StateEvent> events() const {
     return std::span(events_).first(events_.size() - 1);
   }
@@ -73,9 +73,9 @@ class Evaluator {
                                      events_[event + 1].reads - events_[event].reads);
   }
   std::span<const double> live() const { return live_; }
-  // The last instance that a slot has.
+  // The latest instance of a slot.
   std::int32_t latest(Slot slot) const { return now_[slot]; }
-  // How much time the links have left beside what they carry, in ticks, the slower of both.
+  // The ticks of the links that carry nothing, of the busier link.
   double idle() const { return idle_; }
 
  private:

@@ -1,7 +1,7 @@
-// MAGIS' search over states: regions in parts, computations again, transfers (R. Chen et al.,
-// ASPLOS 2024). Any graph, both orders and both objectives; transforms where the context allows
-// them. A unit of work is about a microsecond of estimating a state, or an op of a graph that is
-// made. See search.cpp.
+// The search of MAGIS over states: fission of regions, recomputation, transfers (R. Chen et al.,
+// ASPLOS 2024). Any graph, both orders and both objectives; transforms if the context allows them.
+// A unit of work is about a microsecond of estimates, or an op of a transformed graph. See
+// search.cpp.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Hashes of 64 bits that are put together from others. Private to `magis`.
+// 64-bit hashes that are combined from others. Private to `magis`.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace lowtide::solve::magis {
 
-// The finalizer of splitmix64 over both.
+// The finalizer of splitmix64, over both arguments.
 constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   std::uint64_t x = a * 0x9e3779b97f4a7c15u + b + 0x632be59bd9b4e019u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

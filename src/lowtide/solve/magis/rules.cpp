@@ -48,8 +48,8 @@ bool Rules::may_run_again(const View& view, OpId op, OpId before) const {
          view.place[before.index()] <= view.deadline[op.index()];
 }
 
-// The op, behind what it reads and is not there at the event. Every op is looked at once, so that
-// this is short however many ways lead from one op to another.
+// Appends the op, after those of its inputs that are not live at the event. Every op is examined
+// once, so that the work is small however many paths there are.
 bool Rules::gather(const View& view, const Evaluator& state, OpId op, const StateEvent& at,
                    std::size_t event, Gathered& found) const {
   found.looked.push_back(op);
@@ -68,7 +68,7 @@ bool Rules::gather(const View& view, const Evaluator& state, OpId op, const Stat
     if (found.looked.size() >= kMostLooked ||
         std::ranges::find(found.looked, maker) != found.looked.end())
       continue;
-    // What cannot be made again stays.
+    // An input that cannot be recomputed is held.
     const std::size_t before = found.ops.size();
     ++found.depth;
     if (!gather(view, state, maker, at, event, found)) found.ops.resize(before);
@@ -78,7 +78,7 @@ bool Rules::gather(const View& view, const Evaluator& state, OpId op, const Stat
   return found.ops.size() <= kLongestChain;
 }
 
-// In front of where the event stands among the actions of its op.
+// Inserts before the event among the actions of its op.
 Actions Rules::with(const Actions& actions, const StateEvent& at,
                     std::span<const Action> added) const {
   std::size_t place = at.action;
@@ -125,7 +125,7 @@ std::optional<Rules::Change> Rules::fetched(const View& view, const Evaluator& s
   const Instance& one = state.instances()[static_cast<std::size_t>(spot.instance)];
   const StateEvent& at = state.events()[spot.next];
   if (view.home[one.slot] != view.region[at.at.index()]) return std::nullopt;
-  // A copy made before an op changes the tensor is void.
+  // A copy from before an op that changes the tensor is stale.
   for (const OpId reader : graph_.consumers(view.tensor[one.slot]))
     if (!graph_.mutates(reader).empty() &&
         std::ranges::find(graph_.mutates(reader), view.tensor[one.slot]) !=

@@ -14,15 +14,15 @@ namespace lowtide::solve::magis {
 
 struct RuleSettings {
   bool recompute = true, offload = true;
-  // What the inputs of a computation again do that are not there by then: all of them are computed
-  // again, too. Otherwise they stay until then, as in the paper.
+  // Inputs that were freed before a recomputation are recomputed, too. Otherwise they are held
+  // until then, as in the paper.
   bool chains = true;
 };
 
-// A value that is live at the fullest place, was read before it and is read behind it.
+// A value that is live at the peak, with readers before and after the peak.
 struct HotSpot {
   std::int32_t instance;
-  std::size_t next;  // the event that reads it then
+  std::size_t next;  // the event of the next reader
   double bytes;
 };
 
@@ -31,11 +31,11 @@ class Rules {
   Rules(const Graph& graph, const RuleSettings& settings, Limits& limits)
       : graph_(graph), settings_(settings), limits_(limits) {}
 
-  // Of what the evaluator has estimated last: largest first.
+  // The hot spots of the latest estimate of `state`, largest first.
   std::vector<HotSpot> hot_spots(const View& view, const Evaluator& state,
                                  std::size_t fullest) const;
-  // Its states, with the hot spot computed again right before its next reader, or fetched; none
-  // where that is not possible. `time`: what that takes by itself.
+  // The actions with the hot spot recomputed, or fetched, right before its next reader; empty if
+  // that is not possible. `time`: the time that the added actions take.
   struct Change {
     Actions actions;
     double time = 0;
@@ -44,17 +44,17 @@ class Rules {
                                    const HotSpot& spot, bool chain) const;
   std::optional<Change> fetched(const View& view, const Evaluator& state, const Actions& actions,
                                 const HotSpot& spot) const;
-  // Without a group.
+  // The actions without those of a group.
   static Actions without(const Actions& actions, std::uint32_t group);
   static std::vector<std::uint32_t> groups(const Actions& actions);
-  // Those that another view still allows.
+  // The actions that are legal in another view.
   Actions allowed(const View& view, const Actions& actions) const;
 
   const RuleSettings& settings() const { return settings_; }
 
  private:
   bool may_run_again(const View& view, OpId op, OpId before) const;
-  // What runs again together, in the order in which it does.
+  // Ops that are recomputed together, in order.
   struct Gathered {
     bool chain = true;
     std::vector<OpId> ops = {}, looked = {};
@@ -66,7 +66,7 @@ class Rules {
 
   const Graph& graph_;
   RuleSettings settings_;
-  Limits& limits_;  // what the rules cost is charged there
+  Limits& limits_;  // charged with the work of the rules
 };
 
 }  // namespace lowtide::solve::magis

@@ -33,11 +33,11 @@ namespace {
 constexpr std::size_t kReach = 20, kAside = 10, kNarrow = 4, kDivides = 1;
 constexpr std::size_t kMostOfBlock = 64;
 
-// The least peak of a block, over the sets of its tasks that have run (best first, as in the
-// `order` solver: the maximum takes the place of the sum in Dijkstra's algorithm).
+// The least peak of a block, over the sets of computed tasks (best first, as in the `order` solver:
+// the maximum replaces the sum in Dijkstra's algorithm).
 class Block {
  public:
-  // Of at most kMostOfBlock tasks: sets of them are words.
+  // The block has at most kMostOfBlock tasks: a set of them is one word.
   Block(const Tasks& tasks, std::span<const Task> block, Effort& effort)
       : tasks_(tasks), block_(block), effort_(effort) {
     std::unordered_map<Task, std::size_t> local;
@@ -126,11 +126,11 @@ class Block {
     std::int64_t bytes = 0;
     std::uint64_t readers = 0, maker = 0;  // in the block
     std::vector<Task> outside;             // other readers
-    bool stays = false, needed = false;    // behind the block
+    bool stays = false, needed = false;    // after the block
   };
   static std::uint64_t bit(std::size_t i) { return std::uint64_t{1} << i; }
 
-  // Of what the block touches, against what is there before it: may be negative.
+  // The change in bytes against the start of the block; may be negative.
   std::int64_t live_after(std::uint64_t set) const {
     std::int64_t live = 0;
     for (const Touched& one : touched_) {
@@ -153,8 +153,7 @@ class Block {
   std::vector<Touched> touched_;
 };
 
-// The tasks of a run of the order, by the components of the graph that they make; each in the
-// run's order.
+// The tasks of a stretch of the order by connected component, each in the order of the stretch.
 std::vector<std::vector<Task>> components(const Tasks& tasks, std::span<const Task> run) {
   std::unordered_map<Task, std::size_t> local;
   for (std::size_t i = 0; i < run.size(); ++i) local[run[i]] = i;
@@ -203,8 +202,8 @@ class Rescheduling {
     result_.insert(result_.end(), tasks.begin(), tasks.end());
   }
 
-  // Cut at waists of at most so many. At 0 nothing is lost, and if some block is too large then
-  // nothing is done, and false is what comes back.
+  // Divides at waists of at most this width. At width 0 that loses nothing; if some block is then
+  // too large, nothing is changed and the result is false.
   bool solve(std::span<const Task> run, std::size_t divides) {
     if (effort_.spend(static_cast<std::int64_t>(run.size() * (1 + run.size() / 64)))) {
       append(run);
@@ -237,7 +236,7 @@ class Rescheduling {
   std::vector<Task> result_;
 };
 
-// How many others of the stretch each place is independent of, around the change.
+// For each place around the change: the number of other tasks of the stretch independent of it.
 std::size_t waist(const std::vector<std::size_t>& waists, std::size_t from, std::size_t to) {
   const bool forward = from < to;
   std::size_t best = from, at = from;
@@ -265,7 +264,7 @@ class Repair {
 
   const std::vector<Task>& order() const { return order_; }
 
-  // Those tasks and their neighbours in the graph, in the order.
+  // These tasks and their neighbours in the graph, in order.
   std::vector<Task> beside(std::span<const Task> changed) const {
     std::vector<Task> found;
     for (const Task task : changed) {
@@ -279,8 +278,8 @@ class Repair {
     return found;
   }
 
-  // To the place between its last predecessor and its first successor where the most in use there
-  // is least, and of equal ones the sum.
+  // Moves to the place between its last predecessor and its first successor with the lowest peak;
+  // among equal ones, with the lowest sum.
   void move(Task task) {
     const std::size_t at = place_[task];
     std::size_t low = at - std::min(at, kWindow), high = std::min(order_.size(), at + kWindow);
@@ -315,7 +314,7 @@ class Repair {
   static constexpr std::size_t kNowhere = SIZE_MAX, kWindow = 64;
   static std::ptrdiff_t offset(std::size_t i) { return static_cast<std::ptrdiff_t>(i); }
 
-  // The most in use, and the sum of it in pieces that cannot overflow.
+  // The peak, and the sum in pieces that cannot overflow.
   std::pair<std::int64_t, double> measure(const std::vector<Task>& window, std::size_t low) {
     std::pair<std::int64_t, double> found{0, 0};
     run(window, low, [&](std::size_t, std::int64_t live) {
@@ -325,7 +324,7 @@ class Repair {
     return found;
   }
 
-  // Runs the tasks of a stretch that begins at `low`, in another order.
+  // Reorders the tasks of the stretch that begins at `low`.
   template <class Visit>
   void run(const std::vector<Task>& window, std::size_t low, Visit visit) {
     effort_.spend(static_cast<std::int64_t>(window.size()));
@@ -333,7 +332,7 @@ class Repair {
       for (const std::uint32_t item : tasks_.makes[task]) left_[item] = to_come(item, low);
       for (const std::uint32_t item : tasks_.reads[task]) left_[item] = to_come(item, low);
     }
-    // What was live before the stretch, from what its first task needs now.
+    // Bytes live before the stretch, from the memory that its first task needs now.
     std::int64_t live = live_[low] - tasks_.workspace[order_[low]];
     for (const std::uint32_t item : tasks_.makes[order_[low]]) live -= tasks_.items[item].bytes;
     for (std::size_t i = 0; i < window.size(); ++i) {
@@ -346,7 +345,7 @@ class Repair {
         if (--left_[item] == 0 && !tasks_.items[item].stays) live -= tasks_.items[item].bytes;
     }
   }
-  // Readers of it from the place on.
+  // The readers of the item from this place on.
   std::size_t to_come(std::uint32_t item, std::size_t low) const {
     return static_cast<std::size_t>(std::ranges::count_if(
         tasks_.items[item].readers,
@@ -373,7 +372,7 @@ OrderInterval interval_around(const Tasks& tasks, std::span<const Task> order,
       at.last = i + 1;
     }
   if (at.first >= at.last) return {0, 0};
-  // Values of the stretch stand for those of the graph: what is further away is hardly independent.
+  // Uses the stretch instead of the graph: tasks further away are hardly independent.
   const std::size_t low = at.first - std::min(at.first, kReach);
   const std::size_t high = std::min(order.size(), at.last + kReach);
   const auto waists = narrow_waists(tasks, order.subspan(low, high - low));

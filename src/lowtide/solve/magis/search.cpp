@@ -57,7 +57,7 @@ Search::Search(const Problem& problem, Context& context)
 void Search::run() {
   limits_.spend_all(
       static_cast<std::int64_t>(problem_.graph.op_count() + problem_.graph.link_count()) / 16 + 1);
-  // A graph of which some tensors begin on the host needs a solver that plans copies for them.
+  // Tensors that begin on the host need a solver that plans copies for them.
   if (context_.offer_events(own_events(problem_.graph))) least_ = problem_.graph.total_time();
   if (is_settled()) return;
   begin();
@@ -76,7 +76,7 @@ void Search::run() {
     ++known_[state.fission].expanded;
     expand(state);
   }
-  // As for a problem that names these transforms.
+  // As for a problem with these transforms.
   if (context_.may_transform() && context_.has_plan()) context_.raise_bound(least_);
   if (made_ > 0 || candidates_ > 0)
     context_.set_note(std::to_string(candidates_) + " candidates were estimated, " +
@@ -93,8 +93,9 @@ bool Search::is_settled() const {
 void Search::choose_base() {
   base_.graph = &problem_.graph;
   if (!context_.may_transform()) return;
-  Applied from = rewrite::hoisted(problem_.graph, rewrite::device_for(problem_),
-                                  problem_.part_costs.get(), problem_.techniques.hoist);
+  prices_ = context_.transform_prices();
+  Applied from = rewrite::hoisted(problem_.graph, prices_.device_or_default(), prices_.table.get(),
+                                  problem_.techniques.hoist);
   base_.transforms = std::move(from.transforms);
   base_.made = std::move(from.now);
   base_.graph = &base_.made->graph;
@@ -102,7 +103,7 @@ void Search::choose_base() {
   const auto stops = [&] { return limits_.spend(static_cast<std::int64_t>(order_.size()) / 4); };
   tree_ = rewrite::fission_tree(
       *base_.graph, static_cast<std::int64_t>(context_.options().number("levels")), stops);
-  pricer_.emplace(*base_.graph, rewrite::device_for(problem_), problem_.part_costs.get());
+  pricer_.emplace(*base_.graph, prices_.device_or_default(), prices_.table.get());
 }
 
 void Search::begin() {
@@ -116,10 +117,9 @@ void Search::begin() {
   rules_.emplace(
       graph, RuleSettings{problem_.techniques.recompute, may_copy, context_.options().on("chains")},
       limits_);
-  builder_.emplace(problem_, base_, tree_, rewrite::device_for(problem_),
-                   problem_.part_costs.get());
+  builder_.emplace(problem_, base_, tree_, prices_.device_or_default(), prices_.table.get());
   const std::size_t whole = fission_of(rewrite::Fission(tree_.nodes.size(), 1));
-  // What is ordered anew is what all views begin with.
+  // All views begin with this new order.
   order_ = known_[whole].view->order;
   add(whole, {}, estimate(*known_[whole].view, {}, limit_, Evaluator::Hash::computed));
 }
@@ -132,7 +132,7 @@ Estimate Search::estimate(const View& view, const Actions& actions, double targe
   return found;
 }
 
-// The id of a fission that has been seen, or is now.
+// The id of a fission; a new one if the fission is new.
 std::size_t Search::fission_of(const rewrite::Fission& fission) {
   const auto [at, fresh] = fission_ids_.try_emplace(fission, known_.size());
   if (!fresh) return at->second;
@@ -143,7 +143,7 @@ std::size_t Search::fission_of(const rewrite::Fission& fission) {
   return at->second;
 }
 
-// Algorithm 2 around where the view needs most; of the graph as it is, all of it.
+// Applies Algorithm 2 around the peak of the view; to the whole order for the untransformed graph.
 std::unique_ptr<View> Search::ordered(std::unique_ptr<View> view) {
   if (problem_.order == Order::given || !context_.options().on("reorder") ||
       view->order.size() > kMostOrdered || view->order.size() < 2)
@@ -151,7 +151,7 @@ std::unique_ptr<View> Search::ordered(std::unique_ptr<View> view) {
   const Graph& graph = *base_.graph;
   const Estimate before = estimate(*view, {}, limit_);
   const OpId fullest = evaluator_->events()[before.fullest].at;
-  // The stretch of its region, or between regions.
+  // The stretch within its region, or between regions.
   std::size_t first = view->place[fullest.index()], last = first + 1;
   const auto same = [&](std::size_t at) {
     return view->region[view->order[at].index()] == view->region[fullest.index()];
@@ -176,6 +176,7 @@ std::unique_ptr<View> Search::ordered(std::unique_ptr<View> view) {
   for (const auto& found : tried) {
     auto other = std::make_unique<View>(*best);
     std::vector<OpId> run;
+    run.reserve(found.size());
     for (const Task task : found) run.push_back(ops[task]);
     reorder(graph, *other, first, run);
     const double peak = estimate(*other, {}, limit_).peak;
@@ -229,8 +230,8 @@ void Search::add(std::size_t fission, Actions actions, const Estimate& found) {
   queue_.erase(worst);
 }
 
-// The best, or the best of the fission that was expanded least. Keys may be old: those that have
-// become worse are filed anew.
+// Takes the best state, or the best state of the fission that was expanded least. Keys may be out
+// of date: states that became worse are filed again.
 std::optional<std::uint64_t> Search::next() {
   const bool spread = context_.options().on("spread") && expanded_ % 2 == 1;
   while (!queue_.empty()) {
@@ -279,7 +280,7 @@ void Search::move_fission(const State& state) {
   }
 }
 
-// Single rules on what is hot, and their duals on what they did.
+// Applies single rules to hot spots, and their inverses to earlier actions.
 void Search::schedule(const State& state) {
   const auto view = known_[state.fission].view;
   const Estimate here = estimate(*view, state.actions, limit_);
@@ -306,8 +307,8 @@ void Search::schedule(const State& state) {
   }
 }
 
-// One rule on one hot spot: of those that take least time for their bytes, that which takes least
-// for what it takes off above the target. False where none takes anything off.
+// Applies one rule to one hot spot: among those with the least time per byte, the one with the
+// least time per byte removed above the target. False if no rule removes any.
 bool Search::step_down(const View& view, State& state, double target) {
   constexpr std::size_t kTried = 64, kEstimated = 5;
   constexpr double kTiny = 1e-6;  // of the time, so that bytes decide among those that take none
@@ -329,7 +330,7 @@ bool Search::step_down(const View& view, State& state, double target) {
   std::ranges::stable_sort(changes, {}, [](const auto& one) { return one.first; });
   double best = std::numeric_limits<double>::infinity();
   State found;
-  // More of them if the first do not help.
+  // Tries more hot spots if the first do not help.
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (limits_.stopped()) return false;
     if (i >= estimated && best < std::numeric_limits<double>::infinity()) break;
@@ -347,7 +348,7 @@ bool Search::step_down(const View& view, State& state, double target) {
   return true;
 }
 
-// Takes back what is not needed for the target, the dearest first.
+// Undoes actions that the target does not need, the most expensive first.
 void Search::shed(const View& view, State& state, double target) {
   std::vector<std::pair<double, std::uint32_t>> groups;
   for (const Action& action : state.actions) {
@@ -385,7 +386,7 @@ void Search::roll_out(const State& from) {
     if (state.estimate.peak <= enough) break;
     const double target = std::max(enough, kStep * state.estimate.peak);
     State next = state;
-    // Down to the target, as far as rules take anything off.
+    // Applies rules until the target is met or no rule removes any bytes.
     while (next.estimate.peak > target && !limits_.stopped() && step_down(*view, next, target))
       if (next.estimate.time > most_time) break;
     if (limits_.stopped() || next.estimate.peak >= state.estimate.peak ||
@@ -428,11 +429,11 @@ void Search::build(const State& state) {
       best = key;
       cost = made->cost;
     }
-    // What keeps its time needs no second budget.
+    // A state that adds no time needs no second budget.
     if (least_memory_ && as_double(made->cost.duration) <= limit_) break;
   }
   if (!best) {
-    // Refused as a whole: none of this fission is of use.
+    // The splits are refused together: no state of this fission is of use.
     if (!limits_.stopped()) known.peak = known.time = 1e6;
     return;
   }

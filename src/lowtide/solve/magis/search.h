@@ -20,16 +20,16 @@ class Search {
  public:
   Search(const Problem& problem, Context& context);
 
-  // Offers what it finds to the context.
+  // Offers plans to the context.
   void run();
 
  private:
-  // What is over the limit first, then what is to be least, then the other.
+  // The excess over the limit first, then the objective, then the other figure.
   struct Key {
     double over = 0, main = 0, other = 0;
     auto operator<=>(const Key&) const = default;
   };
-  // What is known of one fission: its view, and how far plans of it were from their estimates.
+  // Facts about one fission: its view, and the error of the estimates of its plans.
   struct Known {
     std::shared_ptr<const View> view;  // null: refused
     double peak = 1, time = 1;
@@ -71,6 +71,7 @@ class Search {
   bool least_memory_;
   double limit_;  // bytes or ticks
   double delta_;
+  Prices prices_;  // where transforms may be used
   Base base_;
   rewrite::FissionTree tree_;
   std::optional<PartPricer> pricer_;

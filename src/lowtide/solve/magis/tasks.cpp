@@ -70,7 +70,7 @@ std::vector<std::size_t> narrow_waists(const Tasks& tasks, std::span<const Task>
   for (std::size_t i = 0; i < count; ++i) place[order[i]] = static_cast<std::uint32_t>(i);
   std::vector<std::size_t> found(count, count - std::min<std::size_t>(count, 1));
   std::vector<std::uint64_t> from(count);
-  // Which of 64 of them reach each, then which each of them reaches.
+  // Which of 64 tasks reach each task, then which tasks each of the 64 reaches.
   for (std::size_t first = 0; first < count; first += 64) {
     const auto seed = [&](std::size_t i) {
       return i >= first && i < first + 64 ? std::uint64_t{1} << (i - first) : 0;

@@ -1,5 +1,5 @@
-// What is put in order: tasks that make and read items. A graph as it is, or one whose tensors have
-// other sizes because regions of it run in parts. Private to `magis`.
+// The input of the scheduler: tasks that make and read items. It stands for a graph, or for a graph
+// whose tensors have other sizes because regions of it run in parts. Private to `magis`.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Item {
   static constexpr std::int32_t kGiven = -1;
 
   std::int64_t bytes = 0;
-  std::int32_t maker = kGiven;  // the task that makes it, or it is there from the start
+  std::int32_t maker = kGiven;  // the task that makes it; kGiven: live from the start
   std::vector<Task> readers;
   bool stays = false;  // to the end; others are freed after their last reader, or at the start
 };
@@ -39,9 +39,9 @@ Tasks tasks_of(const Graph& graph);
 std::vector<std::int64_t> live_of(const Tasks& tasks, std::span<const Task> order);
 std::int64_t peak_of(const Tasks& tasks, std::span<const Task> order);
 
-// For each of some tasks, how many of them neither reach it nor are reached by it: its narrow waist
-// value (MAGIS, section 6.1). `order`: these tasks, topological; ways through others do not count.
-// Quadratic in them, 64 at a time.
+// For each of some tasks, how many of them are independent of it (no path either way): the narrow
+// waist value (MAGIS, section 6.1). `order`: these tasks, topological; paths through other tasks do
+// not count. Quadratic in their number, 64 at a time.
 std::vector<std::size_t> narrow_waists(const Tasks& tasks, std::span<const Task> order);
 
 }  // namespace lowtide::solve::magis

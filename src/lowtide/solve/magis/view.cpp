@@ -12,7 +12,7 @@ namespace {
 
 std::uint64_t number(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
-// Of an op by itself: kind, price, sizes.
+// Mixes the properties of the op alone: kind, price, sizes.
 std::uint64_t label_of(const Graph& graph, OpId op) {
   std::uint64_t label = mix(graph.op(op).kind);
   label = mix(label, number(graph.time(op).count()));
@@ -74,7 +74,7 @@ std::pair<Tasks, std::vector<OpId>> tasks_of(const Graph& graph, const View& vie
   for (const RegionOfView& region : view.regions)
     for (const Slot slot : region.held)
       if (item_of[slot] >= 0) tasks.items[static_cast<std::size_t>(item_of[slot])].stays = true;
-  // Read behind the run.
+  // Read after the stretch.
   for (std::size_t at = last; at < view.order.size(); ++at)
     for (const Slot slot : view.reads[view.order[at].index()])
       if (item_of[slot] >= 0) tasks.items[static_cast<std::size_t>(item_of[slot])].stays = true;
@@ -139,7 +139,7 @@ std::unique_ptr<View> Views::view(const rewrite::Fission& fission, const std::ve
   return std::make_unique<View>(std::move(view));
 }
 
-// What a region makes and reads, at the sizes of a part.
+// The tensors that a region makes and reads, at the sizes of a part.
 void Views::fill(View& view, RegionOfView& at, const rewrite::RegionInParts& region,
                  std::int32_t index) const {
   std::uint64_t all = number(at.parts);
@@ -167,14 +167,14 @@ void Views::fill(View& view, RegionOfView& at, const rewrite::RegionInParts& reg
   for (const TensorId held : region.held) at.held.push_back(static_cast<Slot>(held.index()));
 }
 
-// Each region's ops behind all that they need, and the rest behind them, as in the graph that the
-// splits would make. False where two regions need one another.
+// Puts each region's ops after all that they need, and the rest after them, as in the transformed
+// graph. False if two regions need each other.
 bool Views::put_together(View& view) const {
   for (std::size_t index = 0; index < view.regions.size(); ++index) {
     const auto here = static_cast<std::int32_t>(index);
     std::vector<std::uint8_t> above(graph_.op_count(), 0);
     std::vector<std::uint8_t> region_above(view.regions.size(), 0);
-    // Of a region that stands together already, all or nothing.
+    // A region whose ops are already consecutive is taken as a whole.
     bool more = true;
     while (more) {
       more = false;
@@ -219,7 +219,7 @@ bool Views::put_together(View& view) const {
 
 void Views::finish(View& view) const {
   view.deadline = rerun_deadlines(graph_, view.order);
-  // What is read outside of the region that makes it is what was put together.
+  // Readers outside the region that makes a tensor read the joined tensor.
   std::vector<Slot> outside(graph_.tensor_count());
   for (std::size_t i = 0; i < outside.size(); ++i) outside[i] = static_cast<Slot>(i);
   for (const RegionOfView& region : view.regions)

@@ -1,5 +1,5 @@
-// The graph of a search's base as some fission of it leaves it, without making it: sizes and times
-// of parts on the base's own ops. Private to `magis`.
+// The transformed graph of a fission, without making it: sizes and times of parts on the base's own
+// ops. Private to `magis`.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace lowtide::solve::magis {
 
-// A tensor of the base; from the count of these on, one that a region has put together.
+// A tensor of the base; indices from the tensor count on are tensors that a region joins.
 using Slot = std::uint32_t;
 
 struct RegionOfView {
@@ -50,20 +50,20 @@ struct View {
   std::vector<std::int64_t> out, in;            // by slot: ticks on the links, of all parts
 };
 
-// The bytes and order of a run of the view, as tasks; the second says which op each is.
+// A stretch of the view as tasks, and the op of each task.
 std::pair<Tasks, std::vector<OpId>> tasks_of(const Graph& graph, const View& view,
                                              std::size_t first, std::size_t last);
-// Puts the ops of a run, whose places do not leave their region, into another order.
+// Reorders the ops of a stretch; no op leaves its region.
 void reorder(const Graph& graph, View& view, std::size_t first, std::span<const OpId> run);
 
 class Views {
  public:
-  // Both must outlive it, and so must the tree and the machine, which may be null.
+  // The arguments, the tree and the machine must outlive it. The machine may be null.
   Views(const Graph& graph, const rewrite::FissionTree& tree, const PartPricer* pricer,
         const Machine* machine);
 
-  // Null where the fission is not legal, or cannot be seen without being made: a node with an
-  // enabled ancestor. What one node in one number of parts takes is priced once.
+  // Null if the fission is not legal, or if it has a node with an enabled ancestor, which no view
+  // can represent. The price of a node in a number of parts is computed once.
   std::unique_ptr<View> view(const rewrite::Fission& fission, const std::vector<OpId>& order);
 
  private:

@@ -1,7 +1,7 @@
-// One pass along the sequence. Wherever it needs more than the target, gaps that span the place are
-// taken from a heap, the best first, until it does not. A gap's score only falls while the pass
-// goes on (less of it lies ahead), so an old one in the heap is an upper limit: the top is scored
-// again and taken if it still is the best.
+// One pass along the sequence. At each position above the target, gaps that span it are taken from
+// a heap, the best first, until the target is kept. A gap's score only falls during the pass (less
+// of it lies ahead), so an old score in the heap is an upper bound: the top is scored again, and
+// taken if it still is the best.
 #include "lowtide/solve/offload/gaps.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ std::vector<Event> Gaps::with_fetches(const std::vector<std::uint8_t>& away) con
 
 std::optional<std::vector<Event>> Gaps::choose(Bytes target, Score score, Limits& limits) const {
   const std::size_t end = sequence_.size();
-  // Time above the target before each position; a moment that takes no time counts a little.
+  // Time above the target before each position; positions without duration count slightly.
   std::vector<double> above(end + 1, 0);
   for (std::size_t at = 0; at < end; ++at)
     above[at + 1] =

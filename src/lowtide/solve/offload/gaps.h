@@ -1,4 +1,4 @@
-// Which tensors are away, and when, so that a sequence of computations keeps a budget.
+// Selects the tensors to offload, and when, so that a sequence of computations keeps a budget.
 #pragma once
 
 #include <cstddef>
@@ -12,28 +12,27 @@
 
 namespace lowtide::solve::offload {
 
-// relief: the most time above the budget, times bytes, for a tick of transfer. farthest: that which
-// is needed last (L. A. Belady, "A study of replacement algorithms", 1966).
+// relief: most time above the budget, times bytes, per tick of transfer. farthest: the tensor with
+// the farthest next use (L. A. Belady, "A study of replacement algorithms", 1966).
 enum class Score { relief, farthest };
 
 class Gaps {
  public:
-  // The computations must be ones that can be run in this order; the problem has a machine.
+  // The computations must be legal in this order; the problem has a machine.
   Gaps(const Problem& problem, std::span<const OpId> sequence);
 
-  // The most that the sequence needs at any moment without transfers, but for those of tensors
-  // whose home is the host.
+  // The peak of the sequence without transfers, except for those of tensors at home on the host.
   Bytes peak() const { return peak_; }
 
-  // The sequence with a fetch right before each use ahead of which a tensor is to be away, chosen
-  // so that no moment needs more than the target, or as little more as it can. Tensors at home on
-  // the host are fetched in any case. None if the limits stop it.
+  // The sequence with a fetch right before each use before which a tensor is offloaded, chosen such
+  // that the peak is at most the target, or as near to it as possible. Tensors at home on the host
+  // are fetched in any case. nullopt if the limits stop it.
   std::optional<std::vector<Event>> choose(Bytes target, Score score, Limits& limits) const;
 
  private:
   struct Gap {
     TensorId tensor;
-    std::size_t from, until;  // positions: away at [from, until), read at `until`
+    std::size_t from, until;  // positions: offloaded in [from, until), read at `until`
   };
   std::vector<Event> with_fetches(const std::vector<std::uint8_t>& away) const;
 
@@ -42,7 +41,7 @@ class Gaps {
   std::vector<OpId> sequence_;
   std::vector<Gap> gaps_;          // by `from`
   std::vector<std::uint8_t> due_;  // gaps of tensors at home on the host, before their first use
-  std::vector<Bytes> use_;         // at each position, the end included
+  std::vector<Bytes> use_;         // at each position, with the end
   Bytes peak_;
 };
 

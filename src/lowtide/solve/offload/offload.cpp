@@ -1,19 +1,19 @@
-// Problem: keep a budget by moving tensors to the host and back, with little waiting.
+// Problem: keep a budget by moving tensors to the host and back, with few stalls.
 //
-// Idea: take a sequence of computations as it is, the graph's own order or that of a start. Go
-// along it, and wherever it needs more than the budget, choose tensors to be away there (gaps.cpp);
-// then place their transfers by the rule of solve/sequence/placement. A budget that is just kept
-// leaves no room to fetch ahead, so lower targets are tried too.
+// Idea: use a fixed sequence of computations, the given order or that of a start plan. Go along it,
+// and at each position above the budget, choose tensors to offload (gaps.cpp). Then place their
+// transfers by the rule of solve/sequence/placement. A budget that is just kept leaves no memory
+// for early fetches, so lower targets are tried too.
 //
-// From: Belady's rule on pages of many sizes; vDNN (M. Rhu et al., MICRO 2016) and Capuchin (X.
-// Peng et al., ASPLOS 2020) choose tensors by time between uses as well. There the lanes decide
-// what may go; here the placement does, and what is chosen keeps the budget first.
+// Source: Belady's rule, for tensors of different sizes; vDNN (M. Rhu et al., MICRO 2016) and
+// Capuchin (X. Peng et al., ASPLOS 2020) also choose tensors by the time between uses. There the
+// lanes decide which tensors are offloaded; here the placement follows, and the choice keeps the
+// budget first.
 //
-// Invariant: the computations are those of the sequence, so what is offered is legal in both
-// orders.
+// Invariant: the computations are those of the sequence, so plans are legal in both orders.
 //
-// Loses: once the link is busy all the time, since it never computes again what would be cheaper
-// to; what it makes then is a start for those who do both.
+// Loses: when the link is always busy, since it never recomputes. Its plan is then a start plan for
+// solvers that do both.
 #include "lowtide/solve/offload/offload.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::array<std::pair<std::string_view, Score>, 2> kScores = {
     {{"relief", Score::relief}, {"farthest", Score::farthest}}};
-// Of what is above the budget: so much lower are the targets.
+// Targets below the budget, as shares of the excess.
 constexpr std::array<double, 4> kSpare = {0, 0.03, 0.1, 0.25};
 
 const std::array<OptionSpec, 1>& specs() {
@@ -76,7 +76,7 @@ class Offload final : public Solver {
   }
 
  private:
-  // The graph's own order, and what the starts compute.
+  // The given order, and the computations of the start plans.
   static std::vector<std::vector<OpId>> sequences(const Context& context) {
     const Graph& graph = context.problem().graph;
     std::vector<std::vector<OpId>> result;
@@ -90,7 +90,7 @@ class Offload final : public Solver {
     return result;
   }
 
-  // Says whether there is anything to choose.
+  // Returns whether there is anything to choose.
   static bool attempt(const Problem& problem, Context& context, const Gaps& gaps, double spare,
                       Score score) {
     const Bytes above = std::max(Bytes(0), gaps.peak() - problem.budget);
@@ -100,7 +100,7 @@ class Offload final : public Solver {
     const auto events = gaps.choose(target, score, context.limits());
     if (!events) return false;
     const auto placed = place(problem, *events, context.limits());
-    // Another look at the clock before the plan is priced, which on huge graphs takes a while.
+    // Poll again before the plan is priced, which takes a while on huge graphs.
     if (!placed || context.limits().spend(static_cast<std::int64_t>(placed->events.size() / 4)))
       return false;
     context.offer_events(placed->events);

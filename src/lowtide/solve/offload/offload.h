@@ -1,6 +1,6 @@
-// Greedy swapping: tensors leave for the host between two of their uses until the budget is kept.
-// Any graph with a machine, both orders; least time only. A unit of work is an event or a link of
-// the sequence looked at, or a gap of a tensor weighed. See offload.cpp.
+// Greedy swapping: tensors are offloaded between two of their uses until the budget is kept. Any
+// graph with a machine, both orders; least time only. A unit of work is a visited event or link of
+// the sequence, or a scored gap. See offload.cpp.
 #pragma once
 
 #include <memory>

@@ -1,16 +1,16 @@
-// Problem: order the ops so that the peak is small, computing each once. No time is lost, so a plan
-// within the budget is optimal.
+// Problem: order the ops so that the peak is small, computing each op once. A plan within the
+// budget has no overhead, so it is optimal.
 //
-// Idea: list heuristics give orders for the whole graph; ops that are comparable with every other
-// op cut all of these orders at the same places, and the pieces between them do not see one
-// another, so each piece takes the best order that any heuristic has for it. Then the piece with
-// the largest peak is solved exactly (order_exact.cpp), as long as that is what the whole peak
-// hangs on.
+// Idea: list heuristics give orders of the whole graph. Ops that are comparable with every other op
+// cut all of these orders at the same positions, and the pieces between them are independent, so
+// each piece takes the best order that any heuristic has for it. Then the piece with the largest
+// peak is solved exactly (order_exact.cpp), as long as it determines the whole peak.
 //
-// Invariant: the pieces' peaks are independent: what is live at a cut is the same for every order.
+// Invariant: the peaks of pieces are independent: the live tensors at a cut are the same for every
+// order.
 //
-// Loses: to every solver that recomputes, when no order fits; and on wide graphs without cuts, such
-// as random layered ones, where the exact search gives up and the heuristics are all there is.
+// Loses: against every solver that recomputes, if no order fits; and on wide graphs without cuts,
+// such as random layered ones, where the exact search gives up.
 #include "lowtide/solve/order/order.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class Search {
     }
   }
 
-  // Gives each piece the order that the sequence has for it, where that is better.
+  // Gives each piece its order in the sequence, if that is better.
   void take(std::span<const OpId> order) {
     if (order.size() != problem_.graph.op_count()) return;
     const Plan plan = plan_from_sequence(problem_.graph, order);
@@ -95,8 +95,8 @@ class Search {
     if (better) offer();
   }
 
-  // Solves the pieces, that with the largest peak first, until that peak is proven or enough. What
-  // they come to is offered only once as much work has been done as an offer takes.
+  // Solves the pieces, the one with the largest peak first, until that peak is proven or small
+  // enough. Results are offered only after as much work as an offer takes.
   void solve_pieces() {
     const auto max_piece = static_cast<std::size_t>(context_.options().number("max_piece"));
     const auto max_states = static_cast<std::size_t>(context_.options().number("max_states"));
@@ -104,8 +104,7 @@ class Search {
     for (OrderPiece& piece : pieces_) worst_first.push_back(&piece);
     std::stable_sort(worst_first.begin(), worst_first.end(),
                      [](const OrderPiece* a, const OrderPiece* b) { return a->peak > b->peak; });
-    // The largest peak of a piece that no order avoids; a least-time problem asks for no more than
-    // the budget.
+    // The largest proven peak of a piece; a least-time problem needs no peak below the budget.
     Bytes enough;
     if (problem_.objective == Objective::least_time) enough = problem_.budget;
     Limits& limits = context_.limits();

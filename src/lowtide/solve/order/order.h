@@ -1,5 +1,5 @@
-// Re-ordering for memory alone: nothing is computed twice. Any graph, free order only, both
-// objectives. A unit of work is an item of a heap, or four ops of a piece looked at. See order.cpp.
+// Reordering only: nothing is computed twice. Any graph, free order only, both objectives. A unit
+// of work is an item of a heap, or four visited ops of a piece. See order.cpp.
 #pragma once
 
 #include <memory>

@@ -1,21 +1,20 @@
-// Problem: order the ops of a piece so that the largest number of bytes in use is smallest.
+// Problem: find the order of a piece with the smallest peak.
 //
-// Idea: what is live depends only on the set of ops computed, not on their order. So search the
-// sets from the empty one, always going on from the set that can be reached with the smallest peak
-// (Dijkstra with the maximum in the place of the sum); the first time that the full set is taken,
-// its peak is the smallest there is. This is the dynamic program over downsets (Ahn et al.,
-// Serenity, MLSys 2020) done best first, so that sets that only bad orders reach are never looked
-// at.
+// Idea: the live tensors depend only on the set of computed ops, not on their order. So search the
+// sets from the empty one on, always continuing from the set that can be reached with the smallest
+// peak (Dijkstra with the maximum in place of the sum). When the full set is taken from the queue,
+// its peak is the smallest. This is the dynamic program over downsets (Ahn et al., Serenity, MLSys
+// 2020) in best-first order, so sets that only bad orders reach are never visited.
 //
-// One rule cuts most of the sets: an op that can run without passing the peak so far and leaves no
-// more live than before runs at once. Running it earlier changes nothing for the worse: every other
-// op then sees as many bytes live or fewer, since later it could only have freed as much or more.
+// One rule removes most sets: an op that can run without exceeding the peak so far and leaves at
+// most as many bytes live as before runs immediately. Running it earlier is never worse: every
+// other op then has at most as many bytes live beside it.
 //
-// Invariant: `peak` of a set in the queue is reached by some order of it; of a set taken, by the
-// best.
+// Invariant: the `peak` of a set in the queue is that of some order of the set; for a set that was
+// taken, of the best order.
 //
-// Loses: wide pieces. k independent chains of length l have (l+1)^k sets, and no rule helps if
-// every op makes more than it frees; then the search gives up at max_states.
+// Loses: wide pieces. k independent chains of length l have (l+1)^k sets, and the rule does not
+// help if every op makes more bytes than it frees; then the search gives up at max_states.
 #include "lowtide/solve/order/order_exact.h"
 
 #include <algorithm>
@@ -65,12 +64,12 @@ class Piece {
     for (TensorId id : graph_.outputs(ops_[i])) sum += graph_.bytes(id);
     return sum;
   }
-  // What op i takes while it runs on top of `set`, over what is live before it.
+  // The bytes of op i while it runs after `set`, beyond those live before it.
   Bytes taken(const Set& set, std::size_t i) const {
     const Bytes all = made(i) + graph_.workspace(ops_[i]);
     return all - overwritten_bytes(graph_, ops_[i], [&](TensorId id) { return ends(set, i, id); });
   }
-  // What is live no longer after op i has run on top of `set`.
+  // The bytes that are no longer live after op i has run after `set`.
   Bytes freed(const Set& set, std::size_t i) const {
     Bytes sum;
     for (TensorId id : graph_.inputs(ops_[i]))
@@ -80,7 +79,8 @@ class Piece {
     return sum;
   }
 
-  // Of one order of all its ops: `node.peak` may be more, since less than enough was not asked for.
+  // Of one order of all its ops. `node.peak` may be larger, since peaks below `enough` are not
+  // distinguished.
   Bytes peak(std::span<const OpId> order, Bytes start) const {
     Bytes live = start, peak = start;
     Set set((size() + 63) / 64, 0);
@@ -94,14 +94,14 @@ class Piece {
   }
 
  private:
-  // Whether nothing needs the tensor once op i has run on top of `set`.
+  // Whether no op needs the tensor after op i has run after `set`.
   bool ends(const Set& set, std::size_t i, TensorId id) const {
     if (!graph_.overwritable(id)) return false;
     const auto readers = graph_.consumers(id);
     return std::all_of(readers.begin(), readers.end(),
                        [&](OpId reader) { return reader == ops_[i] || done(set, reader); });
   }
-  // What comes before the piece has been computed, what comes behind it has not.
+  // Ops before the piece are computed, ops after it are not.
   bool done(const Set& set, OpId id) const {
     const std::size_t at = graph_.position(id);
     return at < first_ || (at - first_ < size() && has(set, local(id)));
@@ -109,7 +109,7 @@ class Piece {
 
   const Graph& graph_;
   std::span<const OpId> ops_;
-  std::size_t first_;               // its place in the graph's order, where it lies together too
+  std::size_t first_;  // the position of the piece in the given order, where it is contiguous too
   std::vector<std::size_t> local_;  // from there on: the index in ops_
 };
 
@@ -140,7 +140,7 @@ std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> 
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue;
   const auto cost = static_cast<std::int64_t>(1 + piece.size() / 4);
 
-  // Runs what may run at once, then files the set.
+  // Runs the ops that may run immediately, then inserts the set.
   const auto enter = [&](Set set, std::size_t count, Bytes peak, Bytes live, const Set* from,
                          std::vector<std::uint32_t> steps) {
     for (bool again = true; again;) {

@@ -13,13 +13,13 @@ namespace lowtide::solve::order {
 
 struct ExactOrder {
   std::vector<OpId> order;
-  Bytes peak;  // bytes in use at most, from before its first op to its last
+  Bytes peak;  // most bytes in use from its first op to its last
 };
 
-// `piece` is a run of ops that every topological order of the graph computes together, and `start`
-// what is live before it. Finds the order of the piece whose peak is smallest, or any whose peak is
-// at most `enough`; nothing if more than `max_states` sets of computed ops would have to be looked
-// at, or the limits stop it. Takes no time beyond the piece.
+// `piece`: a set of ops that is consecutive in every topological order of the graph. `start`: the
+// bytes live before it. Finds the order of the piece with the smallest peak, or any order with a
+// peak of at most `enough`. nullopt if more than `max_states` sets of computed ops would be
+// visited, or if the limits stop it. Its time depends on the piece only.
 std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> piece, Bytes start,
                                       Bytes enough, std::size_t max_states, Limits& limits);
 

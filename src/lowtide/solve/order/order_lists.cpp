@@ -1,5 +1,5 @@
-// Ready ops in a heap with lazy keys: an op's key changes only when one of its tensors comes to its
-// last reader (or, from the end, to its first), and then a new entry is pushed.
+// Ready ops are in a heap with lazy keys: the key of an op changes only when one of its tensors has
+// one reader left (or, from the end, reaches its first reader), and then a new entry is pushed.
 #include "lowtide/solve/order/order_lists.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace lowtide::solve::order {
 namespace {
 
 struct Entry {
-  std::int64_t growth;  // bytes live after the op less before it; from the end, the other way round
+  std::int64_t growth;  // bytes live after the op minus before it; from the end, the opposite
   std::size_t position;
   OpId op;
   bool operator>(const Entry& other) const {
@@ -22,8 +22,8 @@ using Heap = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
 
 bool stays(const Graph& graph, TensorId id) { return graph.is_output(id) || !graph.freeable(id); }
 
-// Takes the ready op that lets the fewest bytes more be live, over and over: from the beginning or
-// from the end.
+// Repeatedly takes the ready op that increases the live bytes least, from the beginning or from the
+// end.
 class ListScheduler {
  public:
   ListScheduler(const Graph& graph, bool from_the_end)
@@ -35,12 +35,12 @@ class ListScheduler {
 
   // As in Entry.
   std::int64_t& growth(OpId op) { return growth_[op.index()]; }
-  // The growth of an op has changed.
+  // Updates the growth of an op.
   void renew(OpId op) {
     if (waiting_[op.index()] == 0 && done_[op.index()] == 0) push(op);
   }
-  // In the order taken; `taken` sees each op and changes the growth of others. Empty if limits say
-  // so.
+  // The ops in the order in which they are taken; `taken` sees each op and changes the growth of
+  // others. Empty if the limits stop it.
   template <class Taken>
   std::vector<OpId> run(Limits& limits, Taken taken);
 
@@ -59,7 +59,7 @@ class ListScheduler {
   const Graph& graph_;
   bool from_the_end_;
   std::vector<std::int64_t> growth_;
-  std::vector<std::size_t> waiting_;  // for so many ops
+  std::vector<std::size_t> waiting_;  // number of missing predecessors
   std::vector<std::uint8_t> done_;
   Heap ready_;
 };
@@ -91,7 +91,8 @@ std::vector<OpId> ListScheduler::run(Limits& limits, Taken taken) {
 
 std::vector<OpId> list_order(const Graph& graph, Limits& limits) {
   ListScheduler scheduler(graph, false);
-  // For each tensor how many readers are left, and the sum of their indices: the last one's is it.
+  // By tensor: the number of remaining readers, and the sum of their indices, which identifies the
+  // last one.
   std::vector<std::size_t> readers(graph.tensor_count()), reader_sum(graph.tensor_count(), 0);
   const auto last_reader = [&](TensorId id) {
     if (readers[id.index()] == 1 && !stays(graph, id))
@@ -146,7 +147,7 @@ std::vector<OpId> reverse_list_order(const Graph& graph, Limits& limits) {
 
 std::vector<OpId> sethi_ullman_order(const Graph& graph, Limits& limits) {
   const std::size_t ops = graph.op_count();
-  // The bytes needed to come to an op if everything else stood still: a label as Sethi and
+  // The bytes needed to reach an op if everything else stood still: a label like Sethi and
   // Ullman's.
   std::vector<std::int64_t> need(ops, 0);
   std::vector<std::vector<OpId>> inputs(ops);

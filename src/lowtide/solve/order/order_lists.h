@@ -10,9 +10,8 @@
 
 namespace lowtide::solve::order {
 
-// Forward list scheduling: of the ready ops, the one after which the fewest bytes are live more
-// than before; ties by position in the graph's order. Stops early with an empty list if limits say
-// so.
+// Forward list scheduling: of the ready ops, the one that increases the live bytes least; ties by
+// position in the given order. Stops early with an empty list if the limits say so.
 std::vector<OpId> list_order(const Graph& graph, Limits& limits);
 
 // The same from the end: chooses the last op, then the one before it, and so on.

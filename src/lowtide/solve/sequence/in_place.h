@@ -1,13 +1,12 @@
-// What running in place saves along a sequence of computations.
+// The bytes that ops in place save along a sequence of computations.
 #pragma once
 
 #include "lowtide/graph/graph.h"
 
 namespace lowtide::solve {
 
-// The bytes that the op need not take for its outputs because it writes them over inputs that
-// nothing needs afterwards; `ends(TensorId)` tells which of its inputs those are. What
-// plan_from_sequence does, as a number.
+// The bytes of outputs that the op writes over inputs which no later op needs, as
+// plan_from_sequence does; `ends(TensorId)`: whether an input is not needed any more.
 template <class Ends>
 Bytes overwritten_bytes(const Graph& graph, OpId op, Ends ends) {
   Bytes sum;

@@ -28,7 +28,8 @@ class JustInTime {
   void drop(TensorId id) { live_[id.index()] = 0; }
   bool live(TensorId id) const { return live_[id.index()] != 0; }
 
-  // With everything that it lacks. False if something that may not run again would have to.
+  // Computes the op with its missing inputs. Returns false if that requires an op that may not run
+  // again.
   bool run(OpId op) {
     stack_.assign(1, op);
     while (!stack_.empty()) {

@@ -9,9 +9,9 @@
 
 namespace lowtide::solve {
 
-// The given order up to and with `op`; then without `dropped`, each of which is made again right
-// before something needs it and stays from then on. None if that would run an op again that may
-// not. Linear in the links.
+// The given order up to and with `op`; then without the tensors `dropped`, each of which is
+// recomputed right before its first use and stays live from then on. nullopt if that would
+// recompute an op that is not recomputable. Linear in the links.
 std::optional<std::vector<OpId>> sequence_without(const Problem& problem, OpId op,
                                                   std::span<const TensorId> dropped);
 

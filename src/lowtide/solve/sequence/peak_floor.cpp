@@ -19,7 +19,7 @@ namespace lowtide::solve {
 
 namespace {
 
-// While the op runs, with so much workspace, over what is always there.
+// While the op runs, with this workspace, beyond the bytes that are always live.
 Bytes running(const Graph& graph, OpId op, Bytes workspace, const auto& counted) {
   Bytes need = workspace;
   for (TensorId id : graph.inputs(op))
@@ -32,7 +32,7 @@ Bytes running(const Graph& graph, OpId op, Bytes workspace, const auto& counted)
 Bytes floor_in_order(const Graph& graph, Bytes always) {
   const std::vector<std::size_t> deadlines = rerun_deadlines(graph, graph.order());
   const std::size_t end = graph.op_count();
-  // Positions at which a tensor is there in any case: [from, past).
+  // The positions at which a tensor must be live: [from, past).
   std::vector<std::size_t> from(graph.tensor_count(), end), past(graph.tensor_count(), 0);
   std::vector<Bytes> change(end + 1);
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
@@ -57,8 +57,8 @@ Bytes floor_in_order(const Graph& graph, Bytes always) {
   for (std::size_t at = 0; at < end; ++at) {
     always += change[at];
     const OpId op = graph.order()[at];
-    // What must be there now and at the next op is not overwritten; what must be there at the next
-    // alone may be made again in between.
+    // A tensor that must be live now and at the next op is not overwritten; one that must be live
+    // at the next op only may be recomputed in between.
     const auto ends = [&](TensorId id) { return !there(id, at) || !there(id, at + 1); };
     const Bytes workspace = graph.workspace(op) - overwritten_bytes(graph, op, ends);
     floor = std::max(floor, always + running(graph, op, workspace, [&](TensorId id) {
@@ -70,7 +70,8 @@ Bytes floor_in_order(const Graph& graph, Bytes always) {
 
 Bytes floor_with(const Problem& problem, bool transfers) {
   const Graph& graph = problem.graph;
-  // With a link to the host any input may be away while it is not used, unless the caller holds it.
+  // With a link to the host any input may be offloaded while it is not used, unless the caller
+  // holds it.
   const auto always = [&](TensorId id) {
     return !graph.freeable(id) && !graph.on_host(id) && (!transfers || graph.stays(id));
   };
@@ -91,7 +92,7 @@ Bytes floor_with(const Problem& problem, bool transfers) {
   return floor;
 }
 
-// What may be copied to the host besides what is at home there.
+// The bytes that may be copied to the host beside those at home there.
 Bytes room_on_host(const Graph& graph, Bytes host_budget) {
   for (std::size_t i = 0; i < graph.tensor_count(); ++i)
     if (graph.on_host(TensorId(i))) host_budget -= graph.bytes(TensorId(i));
@@ -103,7 +104,7 @@ Bytes room_on_host(const Graph& graph, Bytes host_budget) {
 Bytes peak_floor(const Problem& problem) {
   if (!problem.machine) return floor_with(problem, false);
   Bytes floor = floor_with(problem, true);
-  // A plan that held on the device whatever it copies to the host would need no link.
+  // A plan that held the copied tensors on the device would need no link.
   if (problem.host_budget)
     floor = std::max(
         floor, floor_with(problem, false) - room_on_host(problem.graph, *problem.host_budget));

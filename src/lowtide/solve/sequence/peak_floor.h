@@ -5,14 +5,15 @@
 
 namespace lowtide::solve {
 
-// At least: the bytes that stand there at the start; those that must stand there at the end; and
-// for every op what lives while it runs. Inputs that the caller holds count always; without
-// transfers so does every input that is not releasable, and with the order given too, so does what
-// cannot be made again until its last use; a host budget takes off those no more than it leaves
-// room for. Linear in the links.
+// The maximum of: the bytes at the start; the bytes that must be live at the end; and for every op
+// the bytes that must be live while it runs. Inputs that the caller holds always count. Without
+// transfers all inputs that are not releasable count, and with the given order also tensors that
+// cannot be recomputed, until their last use; a host budget subtracts from these at most its own
+// size. Linear in the links.
 Bytes peak_floor(const Problem& problem);
 
-// What no transform can make less: what is live from the start and may never leave.
+// A floor that no transform can lower: the bytes that are live from the start and may never be
+// freed.
 Bytes always_live(const Problem& problem);
 
 }  // namespace lowtide::solve

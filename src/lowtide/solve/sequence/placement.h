@@ -12,24 +12,25 @@
 
 namespace lowtide::solve {
 
-// Why the times of a problem are too long for clocks that are doubles, copies of all tensors
-// included; empty if they are not. Then those of its plans keep clear of 63 bits too.
+// Why the times of a problem, copies of all tensors included, are too long for doubles; empty if
+// they are not. Then the times of its plans stay below 2^63 too.
 std::string too_long(const Problem& problem);
 
 struct Placement {
   std::vector<Event> events;
-  bool within = false;  // the budget; if not, no placement of these transfers keeps it
+  bool within = false;  // the budget is kept; if not, no placement of these transfers keeps it
 };
 
-// The same computations with the same tensors away between the same uses, each freed when its copy
-// out has ended, or earlier, first the one whose copy ends first, where the budget demands it; and
-// fetched in order of need, as late as the lane allows, but not before its bytes fit until it is
-// needed. A tensor that would be away for no time stays. The holds and the places of the fetches
-// given do not count; computations and fetches that nothing needs are left out.
+// The same computations, with the same tensors offloaded between the same uses. Each tensor is
+// freed when its copy to the host has ended, or earlier if the budget requires it, the tensor whose
+// copy ends first coming first. It is fetched in order of need, as late as the lane allows, and
+// once its bytes fit until its use. A tensor that would be freed and fetched at the same position
+// stays. Given holds and positions of fetches are ignored; computations and fetches that no later
+// op needs are omitted.
 //
 // The problem must have a machine if an event fetches, and times that are not too long. Near-linear
-// in the links of the events. Limits are charged a unit for each event and link; none, if they stop
-// it.
+// in the links of the events. Limits are charged a unit for each event and link; nullopt if they
+// stop it.
 std::optional<Placement> place(const Problem& problem, std::span<const Event> events,
                                Limits& limits);
 // The same without limits.

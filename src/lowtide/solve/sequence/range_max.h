@@ -23,7 +23,7 @@ class RangeMax {
 
   std::int64_t largest() const { return largest_[1]; }
 
-  // Of [begin, end), which is not empty.
+  // The maximum over [begin, end), which is not empty.
   std::int64_t largest(std::size_t begin, std::size_t end) const {
     constexpr std::int64_t kNone = INT64_MIN;
     std::int64_t left = kNone, right = kNone;
@@ -40,7 +40,7 @@ class RangeMax {
     return std::max(left, right);
   }
 
-  // To [begin, end), which may be empty.
+  // Adds to [begin, end), which may be empty.
   void add(std::size_t begin, std::size_t end, std::int64_t value) {
     if (begin >= end || value == 0) return;
     // Both ends go up together. What lies above a node that was added to is lifted: that is the
@@ -64,7 +64,7 @@ class RangeMax {
     }
   }
 
-  // All of them.
+  // The maximum of all.
   std::vector<std::int64_t> values(std::size_t count) const {
     std::vector<std::int64_t> result(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -79,7 +79,7 @@ class RangeMax {
     largest_[i] += value;
     if (i < size_) added_[i] += value;
   }
-  // From the two below; says whether it has changed.
+  // Updates a node from its two children; returns whether it has changed.
   bool lift(std::size_t i) {
     const std::int64_t now = std::max(largest_[2 * i], largest_[2 * i + 1]) + added_[i];
     return std::exchange(largest_[i], now) != now;

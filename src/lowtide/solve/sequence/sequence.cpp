@@ -65,7 +65,7 @@ std::vector<Event> without_unread(const Problem& problem, std::span<const Event>
         wanted[id.index()] = 1;
         continue;
       }
-      // The copy is made where the tensor is computed first.
+      // The copy is made where the tensor is first computed.
       copied[id.index()] = 1;
       if (!graph.is_input(id)) held[graph.producer(id).index()] = 1;
       continue;

@@ -1,27 +1,28 @@
-// Problem: run a training graph in less memory by computing parts of its forward again.
+// Problem: run a training graph in less memory by recomputing segments of its forward.
 //
-// Idea: the forward part of many networks is a chain of segments joined by single tensors. Keep
-// these cut tensors, drop what lies between, and compute a segment again when the backward first
-// needs something of it. With sqrt(n) segments a chain of n equal ops needs about 2 sqrt(n) tensors
-// and one more forward.
+// Idea: the forward of many networks is a chain of segments joined by single tensors. Keep these
+// cut tensors, free the others, and recompute a segment when the backward first needs one of its
+// tensors. With sqrt(n) segments a chain of n equal ops needs about 2 sqrt(n) tensors and one more
+// forward.
 //
-// From: T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost",
-// 2016. Their Algorithm 3 walks the forward and cuts where the bytes since the last cut pass a
-// limit; the limit is searched over here as there. As there, what follows the last cut is kept,
-// since the backward begins with it. Two things are ours. Beyond the last, as many segments are
-// kept as the budget allows, by bisection. And where tensors run beside the chain (masks, an
-// encoder's result, skip connections) a segment may end where several tensors cross, all of them
-// kept: near the place where it is full, where the fewest bytes do. The option `cuts` says which.
+// Source: T. Chen, B. Xu, C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost",
+// 2016. Their Algorithm 3 walks the forward and cuts when the bytes since the last cut exceed a
+// limit; as there, the limit is searched over, and the ops after the last cut are kept, since the
+// backward begins with them. Two things are not in the paper. Besides the last segment, as many
+// segments are kept as the budget allows, by bisection. And if tensors run beside the chain (masks,
+// an encoder's result, skip connections), a segment may end where several tensors cross, which are
+// all kept: near the position at which it is full, where the fewest bytes cross. The option `cuts`
+// selects this.
 //
 // The forward ends at the barrier, else before the first op of phase "backward", else where the
-// order has most bytes in use. Dropping is not written down anywhere: an op that is computed again
-// serves all uses after that, so what it made at first ends with its last use in the forward.
+// order has most bytes in use. Frees are implicit: a recomputed op serves all later uses, so its
+// first outputs end with their last use in the forward.
 //
-// Invariant: what is offered computes a topological order with repetitions put in between, none
-// before what it reads nor after an op that changes it, so it is legal in both orders.
+// Invariant: sequences are a topological order with recomputations inserted after their inputs and
+// before ops that mutate these, so they are legal in both orders.
 //
-// Loses: where the budget is large, since a segment is dropped whole, dear ops with cheap ones; and
-// where much crosses every position, as in the upper half of a U-Net, since all that is kept.
+// Loses: at large budgets, since a segment is recomputed as a whole, expensive ops included; and if
+// many tensors cross every position, as in the upper half of a U-Net, since all of them are kept.
 #include "lowtide/solve/sqrt/sqrt.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ const std::array<OptionSpec, 1>& specs() {
   return table;
 }
 
-// The best number of segments to drop for one division of the forward.
+// The best number of recomputed segments for one division of the forward.
 class Dropping {
  public:
   Dropping(Context& context, const Segments& segments, const Segmentation& division)
@@ -65,8 +66,8 @@ class Dropping {
     }
   }
 
-  // The fewest, from the first segment on, with which the budget is kept: each more lowers what is
-  // kept over the turn. None that cost more than the best plan known.
+  // The fewest segments, from the first on, with which the budget is kept: each more lowers the
+  // bytes kept at the turn. Never a number that costs more than the best known plan.
   void search() {
     std::size_t low = 0, high = division_.again.size();
     while (high > 1 && !promising(high)) --high;
@@ -81,11 +82,11 @@ class Dropping {
   bool promising(std::size_t dropped) const {
     return !context_.has_plan() || time_[dropped] < context_.best_cost().duration;
   }
-  // Says whether it is kept, which with less time than the best is whether it fits.
+  // Returns whether the plan is kept; with less time than the best plan, that is whether it fits.
   bool fits(std::size_t dropped) {
     const auto sequence =
         without_unread(context_.problem(), segments_.sequence(division_, dropped));
-    // Another look at the clock before the plan is priced, which on huge graphs takes a while.
+    // Poll again before the plan is priced, which takes a while on huge graphs.
     if (context_.limits().spend(static_cast<std::int64_t>(sequence.size()))) return false;
     return context_.offer_sequence(sequence);
   }
@@ -93,7 +94,7 @@ class Dropping {
   Context& context_;
   const Segments& segments_;
   const Segmentation& division_;
-  std::vector<Ticks> time_;  // of the plan, for each number of segments dropped
+  std::vector<Ticks> time_;  // of the plan, by number of recomputed segments
 };
 
 class Sqrt final : public Solver {

@@ -1,7 +1,7 @@
 // Segments of Chen et al., 2016, for training graphs: about sqrt(n) tensors of the forward are
-// kept, the rest is computed again, segment by segment, when the backward needs it. Takes any
-// graph, but saves only where something like a forward comes before something like a backward; both
-// orders; least time only. A unit of work is an op of a sequence offered. See sqrt.cpp.
+// kept, and the rest is recomputed, segment by segment, when the backward needs it. Accepts any
+// graph, but saves memory only if a forward precedes a backward; both orders; least time only. A
+// unit of work is an op of an offered sequence. See sqrt.cpp.
 #pragma once
 
 #include <memory>

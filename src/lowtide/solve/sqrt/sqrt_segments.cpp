@@ -1,4 +1,4 @@
-// Where the forward ends, where it may be cut, what a segment computes again.
+// The end of the forward, the possible cuts, and the recomputations of a segment.
 #include "lowtide/solve/sqrt/sqrt_segments.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace lowtide::solve::sqrt {
 
 namespace {
 
-// Before the barrier; else before the first op that says it is of the backward; else where the
-// order has most bytes in use.
+// Before the barrier; else before the first op with phase "backward"; else where the order has most
+// bytes in use.
 std::size_t turning_point(const Graph& graph, std::span<const OpId> order) {
   const auto first = [&](auto holds) {
     return static_cast<std::size_t>(std::find_if(order.begin(), order.end(), holds) -
@@ -51,7 +51,7 @@ Segments::Segments(const Graph& graph, std::span<const OpId> order)
     for (TensorId made : graph.outputs(order[at])) {
       const std::int64_t bytes = graph.bytes(made).count();
       if (is_read_behind[made.index()] != 0) saved += bytes;
-      // It crosses every position from the next one to that of its last reader.
+      // The tensor crosses every position from the next one to that of its last reader.
       const std::size_t last = last_read_[made.index()];
       if (last <= at) continue;
       crossing_[at + 1] += bytes;
@@ -82,7 +82,7 @@ std::vector<std::size_t> Segments::choose_ends(std::int64_t limit, SqrtCuts cuts
     if (cuts == SqrtCuts::single) {
       if (width_[at] != 1) continue;
     } else {
-      // A segment may become half as large again if that lets it end where less crosses.
+      // A segment may become half as large again if fewer bytes cross its end then.
       std::size_t best = at;
       for (std::size_t later = at; later < turn_ && saved(later) <= limit + limit / 2; ++later)
         if (crossing_[later] < crossing_[best]) best = later;
@@ -106,8 +106,8 @@ Segmentation Segments::divide(Bytes limit, SqrtCuts cuts) const {
   return result;
 }
 
-// The ops that make what is read behind the forward, and what these need of the segment, short of
-// what is kept: what crosses the end. An op that makes any of that is not run again.
+// The ops that make the tensors read after the forward, and their inputs inside the segment, except
+// the kept tensors that cross its end. Ops that make a kept tensor are not recomputed.
 std::vector<OpId> Segments::computed_again(std::size_t begin, std::size_t end,
                                            std::vector<std::uint8_t>& wanted) const {
   std::vector<OpId> again;

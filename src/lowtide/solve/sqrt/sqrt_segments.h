@@ -1,5 +1,4 @@
-// The forward part of an order, cut into segments that are computed again. See sqrt.cpp for the
-// idea.
+// The forward of an order, divided into segments that are recomputed. See sqrt.cpp for the idea.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +10,11 @@
 
 namespace lowtide::solve::sqrt {
 
-// single: only where one tensor crosses from the forward before to the forward after, as in the
-// paper. narrow: wherever the fewest bytes cross near the place where the segment is full.
+// single: only where one tensor crosses from earlier to later forward ops, as in the paper. narrow:
+// where the fewest bytes cross near the position at which the segment is full.
 enum class SqrtCuts : std::uint8_t { single, narrow };
 
-// Positions of the order at which segments end, and what each computes again, in order.
+// The positions of the order at which segments end, and the ops that each recomputes, in order.
 struct Segmentation {
   std::vector<std::size_t> ends;
   std::vector<std::vector<OpId>> again;
@@ -31,11 +30,11 @@ class Segments {
   }  // made by the forward, read behind it
 
   // Algorithm 3 of the paper: a segment ends at the first cut after which it saves more than
-  // `limit`. What is left behind the last end is kept. Linear in the links of the forward.
+  // `limit`. Ops after the last end are kept. Linear in the links of the forward.
   Segmentation divide(Bytes limit, SqrtCuts cuts) const;
 
-  // The order, with what the first `dropped` segments compute again put in before the first op
-  // behind the forward that reads something of it.
+  // The order, with the recomputations of the first `dropped` segments inserted before the first op
+  // after the forward that reads one of their tensors.
   std::vector<OpId> sequence(const Segmentation& segments, std::size_t dropped) const;
 
  private:
@@ -45,12 +44,12 @@ class Segments {
 
   const Graph& graph_;
   std::span<const OpId> order_;
-  std::size_t turn_;  // where the forward ends
+  std::size_t turn_;  // end of the forward
   std::vector<std::size_t> deadlines_;
-  std::vector<std::size_t> last_read_;      // in the forward, of each tensor made in it; else 0
-  std::vector<std::int64_t> saved_before_;  // at each position of the forward, summed up
+  std::vector<std::size_t> last_read_;      // by tensor of the forward: last reader there, else 0
+  std::vector<std::int64_t> saved_before_;  // by position of the forward, cumulative
   std::vector<std::int64_t> crossing_;      // bytes that cross each position
-  std::vector<std::int32_t> width_;         // how many tensors that is
+  std::vector<std::int32_t> width_;         // number of these tensors
 };
 
 }  // namespace lowtide::solve::sqrt

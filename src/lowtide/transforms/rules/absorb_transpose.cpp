@@ -27,7 +27,7 @@ std::vector<std::vector<OpId>> copies_that_are_multiplied(const Graph& graph, Op
   return {{anchor}};
 }
 
-// Rows or columns lie side by side, and no two of them over one another.
+// Whether rows or columns are contiguous and do not overlap.
 bool is_plain_matrix(const Operand& operand) {
   const std::size_t rank = operand.shape.size();
   if (rank < 2) return false;

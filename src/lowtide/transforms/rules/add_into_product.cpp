@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kAddKinds = {"aten.add"};
 
-// The addend that is a product which nobody else reads, the later one of two; null for none.
+// The addend that is a product without other readers (the later one of two); null if there is none.
 const Operand* added_product(const Graph& graph, OpId add) {
   const Operand* found = nullptr;
   for (const Operand& operand : graph.op(add).operands) {
@@ -60,7 +60,7 @@ void add_into_product(Rewriting& rewriting) {
       value->dtype != result.dtype || !is_row_major(*value) ||
       graph.bytes(result.tensor) != graph.bytes(value->tensor))
     rewriting.refuse(add, "does not add all of the product to as much, row by row");
-  // The addend as a matrix: rows of the result where they lie in it.
+  // The other addend as a matrix: the view of it that corresponds to the product.
   Operand matrix = *product.result;
   const auto begin = relaid(matrix, result, to);
   if (!begin) rewriting.refuse(add, "adds a tensor that is no matrix of the product's shape");

@@ -24,7 +24,7 @@ void cat_of_slices(Rewriting& rewriting) {
   const Operand& first = *cat.parts.front();
   Operand all = first;
   all.shape = cat.result->shape;
-  // Of slices of one index alone only their places say how far they are apart.
+  // If each slice has extent 1, the stride follows from the offsets of the first two.
   std::int64_t& step = all.strides[cat.dim];
   if (first.shape[cat.dim] == 1 && cat.parts.size() > 1) step = cat.parts[1]->offset - first.offset;
   std::int64_t next = 0;

@@ -1,4 +1,4 @@
-// Parts in the order of the argument's list.
+// Operands are checked to be in the order of the argument's list.
 #include "lowtide/transforms/rules/cats.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// aten.cat, as the rules about it see it. Private to the folder.
+// aten.cat in the form that the rules use. Private to the folder.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@ struct Cat {
   std::size_t dim = 0;
   const Operand* result;
   std::vector<const Operand*> parts;
-  std::vector<Operand> places;  // of the parts, in the result
+  std::vector<Operand> places;  // for each operand, its view of the result
 };
 
-// Refused for parts whose shapes or number types do not fit.
+// Refuses operands whose shapes or number types do not fit.
 Cat cat_of(const Rewriting& rewriting, OpId op);
 
 }  // namespace lowtide

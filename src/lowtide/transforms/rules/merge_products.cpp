@@ -33,14 +33,15 @@ std::vector<std::vector<OpId>> products_of_one_matrix(const Graph& graph, OpId a
         !other->laid_out_as(*left) || op.arguments != first.arguments || op.phase != first.phase ||
         std::ranges::any_of(graph.outputs(id), [&](TensorId t) { return graph.is_output(t); }))
       continue;
-    if (id < anchor) return {};  // proposed from there
+    if (id < anchor) return {};  // that anchor returns this match
     alike.push_back(id);
   }
   if (alike.size() < 2) return {};
   return {alike};
 }
 
-// Rows of a transposed matrix lie side by side: then so do those of several, one below the other.
+// Concatenates the right matrices along their columns. If they are transposed, the cat is along the
+// rows of their storage, and its result is transposed too.
 Operand side_by_side(Rewriting& rewriting, const std::vector<Product>& products,
                      const std::string& name) {
   const bool transposed = products.front().right->strides[0] == 1;

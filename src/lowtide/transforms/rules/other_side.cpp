@@ -45,8 +45,8 @@ bool is_forward_of(const Op& forward, const Op& backward) {
          number_of(backward, "negative_slope").value_or(0) > 0;
 }
 
-// What `self` sees, in the other side of the activation that makes or reads it; the place of `self`
-// among the operands.
+// The view of the other side of the activation (its input or output) that corresponds to operand
+// `self`, and the index of `self` among the operands.
 std::optional<std::pair<std::size_t, Operand>> seen_in_other(const Graph& graph, OpId backward) {
   const Op& op = graph.op(backward);
   const auto self = std::ranges::find(op.operands, "self", &Operand::argument);

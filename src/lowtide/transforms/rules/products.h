@@ -1,4 +1,4 @@
-// Products of two matrices, as the rules about them see them. Private to the folder.
+// Products of two matrices in the form that the rules use. Private to the folder.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ inline constexpr std::array<std::string_view, 2> kProductKinds = {"aten.mm", "at
 
 bool is_product(const Op& op);
 
-// left [r, k] times right [k, n], and what is added to it.
+// left [r, k] times right [k, n] (plus `added`).
 struct Product {
   OpId op;
   const Operand *left, *right;
@@ -25,13 +25,13 @@ struct Product {
   std::int64_t columns() const { return right->shape[1]; }
 };
 
-// Refused for another kind, for number types that differ, and for shapes that do not fit.
+// Refuses other kinds, number types that differ, and shapes that do not fit.
 Product product_of(const Rewriting& rewriting, OpId op);
 
 // Columns of a matrix, or elements of a row: `count` from `first` on.
 Operand columns_of(const Operand& matrix, std::int64_t first, std::int64_t count);
 
-// The product in other columns: kind, phase, origin and literals are those of `like`.
+// A product of other columns, with kind, phase, origin and literals of `like`.
 Op product_like(const Graph& graph, OpId like, std::string name, const Operand& right,
                 const Operand* added, const Operand& result);
 

@@ -1,7 +1,8 @@
-// Where a view of one tensor lies in another that holds the same elements.
+// Translates a view of one tensor into a view of another tensor with the same elements.
 //
-// Both layouts are taken as digits of one number, the outermost first, where neighbours that lie
-// alike in both are one digit. A dimension of the view steps through one digit and never carries.
+// The position of an element is read as a number with one digit for each dimension of the tensor,
+// the outermost first. Neighbouring dimensions that are contiguous in both layouts form one digit.
+// Each dimension of the view must step through one digit and never carry.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -14,10 +15,10 @@ namespace {
 
 struct Digit {
   std::int64_t extent, from, to;
-  std::int64_t highest = 0;  // that the view reaches
+  std::int64_t highest = 0;  // largest value of this digit in the view
 };
 
-// Outermost first; nothing where elements of `from` lie twice.
+// The digits, outermost first; nullopt if elements of `from` overlap.
 std::optional<std::vector<Digit>> digits_of(const Operand& from, const Operand& to) {
   std::vector<Digit> digits;
   for (std::size_t d = 0; d < from.shape.size(); ++d)
@@ -68,7 +69,8 @@ std::optional<Operand> relaid(const Operand& seen, const Operand& from, const Op
         std::ranges::find_if(*digits, [&](const Digit& one) { return one.from <= stride; });
     if (digit == digits->end() || stride % digit->from != 0) return std::nullopt;
     const std::int64_t step = stride / digit->from;
-    // Below the extent, or it would carry; so the product stays in what `seen` reaches.
+    // The digit must stay below its extent, otherwise it would carry. This cannot overflow, since
+    // `seen` reaches that far.
     digit->highest += (seen.shape[d] - 1) * step;
     if (digit->highest >= digit->extent) return std::nullopt;
     found.strides[d] = step * digit->to;

@@ -1,4 +1,4 @@
-// Words and checks that all rules share.
+// Messages and checks that all rules share.
 #include "lowtide/transforms/rules/rewriting.h"
 
 #include <algorithm>
@@ -18,12 +18,12 @@ void add_once(std::vector<TensorId>& list, TensorId tensor) {
 
 constexpr std::array<std::string_view, 4> kProducts = {"aten.mm", "aten.addmm", "aten.bmm",
                                                        "aten.baddbmm"};
-// Kernels that copy what does not lie side by side, which nobody has priced.
+// Kinds whose kernels copy operands that are not contiguous; no price includes that copy.
 constexpr std::array<std::string_view, 5> kCopying = {"convolution", "norm", "pool", "upsample",
                                                       "fft"};
 
-// Dimensions stand in the same order by their strides, so that what a kernel makes of them lies as
-// it did.
+// Whether both have their dimensions in the same order of strides, so that kernels give their
+// results the same layout.
 bool lies_alike(const Operand& a, const Operand& b) {
   for (std::size_t i = 0; i < a.shape.size(); ++i)
     for (std::size_t j = 0; j < a.shape.size(); ++j)
@@ -49,7 +49,7 @@ bool Rewriting::is_anchor(OpId op) const {
 
 OpId Rewriting::only_op() const {
   const OpId op = ops_.front();
-  if (ops_.size() != 1) refuse(op, "and others stand in \"ops\"; the rule takes one op");
+  if (ops_.size() != 1) refuse(op, "is not the only op in \"ops\"; the rule takes one op");
   if (!is_anchor(op)) refuse(op, "is of kind \"" + graph_.op(op).kind + "\"");
   return op;
 }
@@ -58,7 +58,7 @@ const Operand& Rewriting::operand(OpId op, std::string_view argument) const {
   const auto& operands = graph_.op(op).operands;
   const auto found = std::ranges::find(operands, argument, &Operand::argument);
   if (found == operands.end() || found->strides.size() != found->shape.size())
-    refuse(op, "has no operand \"" + std::string(argument) + "\" that says how it lies");
+    refuse(op, "has no operand \"" + std::string(argument) + "\" with a known layout");
   return *found;
 }
 
@@ -99,7 +99,7 @@ Operand Rewriting::make_tensor(const std::string& name, std::vector<std::int64_t
   std::int64_t all = *bytes;
   for (const std::int64_t extent : shape)
     if (__builtin_mul_overflow(all, extent, &all))
-      refuse(like.tensor, "would be part of 2^63 bytes or more");
+      refuse(like.tensor, "would be copied into a tensor of 2^63 bytes or more");
   tensor.bytes = Bytes(all);
   made_.tensors.push_back(std::move(tensor));
   auto strides = row_major_strides(shape);

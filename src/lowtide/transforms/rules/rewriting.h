@@ -1,4 +1,4 @@
-// What rules build a replacement with. Private to the folder.
+// The builder with which rules make a replacement. Private to the folder.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace lowtide {
 
-// The same elements as `seen`, a view of what `from` is, where `to` holds them: `from` and `to`
-// have one shape and number type, no element of `from` lies twice. Nothing where they are no
-// strided part of the other tensor.
+// `from` and `to` hold the same elements in different layouts. Translates `seen`, a view of `from`,
+// into the view of `to` with the same elements. nullopt if that is no strided view, if shapes or
+// number types of `from` and `to` differ, or if elements of `from` overlap.
 std::optional<Operand> relaid(const Operand& seen, const Operand& from, const Operand& to);
 
-// Rows one after the other, from the first element on.
+// Row-major: contiguous from the first element on, with the last dimension innermost.
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
 bool is_row_major(const Operand& operand);
 
-// mm, addmm, bmm, baddbmm: what they make lies row by row, whatever they read.
+// mm, addmm, bmm, baddbmm: their results are row-major, whatever the layout of their operands.
 bool multiplies_matrices(const Op& op);
 
 // One operand of an op, as a reader of a tensor.
@@ -35,11 +35,11 @@ class Rewriting {
 
   const Graph& graph() const { return graph_; }
   std::span<const OpId> ops() const { return ops_; }
-  // The only op that the rule is told; refused if there are more, or if its kind is no anchor.
+  // The only op of the substitution. Refuses if there are several, or if its kind is no anchor.
   OpId only_op() const;
   bool is_anchor(OpId op) const;
 
-  // TransformRefused: `label` of the op or tensor, then the words.
+  // Throws TransformRefused with the label of the op or tensor, then the words.
   template <class AnyId>
   [[noreturn]] void refuse(AnyId id, const std::string& words) const {
     refuse_with(label(id) + " " + words);
@@ -47,27 +47,30 @@ class Rewriting {
   std::string label(OpId op) const { return labels_.op(op); }
   std::string label(TensorId tensor) const { return labels_.tensor(tensor); }
 
-  // The operand of that argument; refused if there is none.
+  // The operand with that argument name. Refuses if there is none.
   const Operand& operand(OpId op, std::string_view argument) const;
-  // The op's only result, where it is all of the op's only output, row-major; refused otherwise.
+  // The op's only result. Refuses unless the result is row-major and covers the op's only output.
   const Operand& only_result(OpId op) const;
-  // Every operand that sees the tensor; refused where an op reads it without saying how, changes
-  // it, or where it is an output of the graph.
+  // Every operand that reads the tensor. Refuses if an op reads the tensor without an operand or
+  // mutates it, or if the tensor is an output of the graph.
   std::vector<Reading> readings(TensorId tensor) const;
 
-  // A tensor that is row-major; refused for sizes that nothing could hold.
+  // Makes a row-major tensor. Refuses sizes of 2^63 bytes or more.
   Operand make_tensor(const std::string& name, std::vector<std::int64_t> shape,
                       const Operand& like);
-  // Links follow from operands and results. `like`: see Replacement.
+  // Adds an op. Its inputs and outputs follow from its operands and results. `like`: see
+  // Replacement.
   void make_op(Op op, OpId like);
   Replacement::Made& latest() { return made_.ops.back(); }
-  // aten.cat along a dimension; the result.
+  // Adds aten.cat along a dimension, and returns its result.
   Operand make_cat(const std::string& name, const std::vector<Operand>& parts, std::int64_t dim,
                    OpId before);
   void drop(OpId op) { made_.gone.push_back(op); }
-  // Refused where the reader's result would lie otherwise, or the reader would copy.
+  // Replaces an operand. Refuses if the layout of the reader's result would change, or if the
+  // reader would have to copy the operand.
   void reread(const Reading& reading, Operand now);
-  // All that sees `from` sees the same elements in `to`; refused where one cannot.
+  // Replaces every operand that views `from` by the same elements of `to`. Refuses if one of them
+  // has no such view.
   void reread_all(const Operand& from, const Operand& to);
 
   Replacement take() { return std::move(made_); }

@@ -21,8 +21,8 @@ struct Columns {
   std::int64_t first, end;
 };
 
-// What a view of a matrix of so many columns sees, rows one after the other: all where a dimension
-// of it steps through both.
+// The columns that a view reads of a row-major matrix with so many columns: all of them if a
+// dimension of the view steps through rows and columns.
 Columns columns_seen(const Operand& seen, std::int64_t columns) {
   const std::int64_t first = seen.offset % columns;
   std::int64_t last = first;
@@ -36,7 +36,7 @@ Columns columns_seen(const Operand& seen, std::int64_t columns) {
   return {first, last + 1};
 }
 
-// Those that have columns in common as one.
+// Joins ranges that overlap.
 std::vector<Columns> apart(std::vector<Columns> all) {
   std::ranges::sort(all, {}, &Columns::first);
   std::vector<Columns> found;

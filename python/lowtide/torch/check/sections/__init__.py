@@ -1,1 +1,1 @@
-"""The sections: what is measured.  table.py names them in their order."""
+"""The sections, each a group of measurements.  table.py lists them in order."""

@@ -1,4 +1,4 @@
-"""Plans where segments grow (expandable_segments): the first steps of a process, and what is reserved."""
+"""Plans with expandable segments of the allocator: the first steps of a process, and the reserved memory."""
 
 from __future__ import annotations
 

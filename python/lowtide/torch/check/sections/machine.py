@@ -1,4 +1,4 @@
-"""What there is: versions, the card, and what it reaches."""
+"""The machine: versions, the GPU, and the rates that it reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans that do nothing but copy: bits in many steps, and how much of the copying is hidden behind the computing."""
+"""Plans that only offload: bits over many steps, and the share of the copying that computation hides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch has for less memory, and Lowtide at the same peaks."""
+"""PyTorch's own ways to save memory, and Lowtide at the same peaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the step's own time as it was predicted, by measured prices and by estimates?"""
+"""The measured time of a step against its predictions, by measured prices and by estimates."""
 
 from __future__ import annotations
 

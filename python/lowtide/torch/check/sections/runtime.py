@@ -1,4 +1,4 @@
-"""What plans rest on: the link to the host, the sizes of the allocator's blocks, draws that are made again."""
+"""The assumptions of plans: the link to the host, the sizes of the allocator's blocks, repeated random draws."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _link(context: Context) -> None:
 
 
 def _copies(context: Context, host: Host) -> dict[str, Any]:
-    """What copies of _COPIED bytes take; nothing of them is left on the host."""
+    """The time of copies of _COPIED bytes; frees their host memory afterwards."""
     began = time.perf_counter()
     here, place = host.take(_COPIED)
     pinning = time.perf_counter() - began

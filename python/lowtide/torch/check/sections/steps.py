@@ -1,4 +1,4 @@
-"""lowtide.torch.step with AdamW beside the loop: losses, parameters, bytes, times; its states on the device and on the host."""
+"""lowtide.torch.step with AdamW against an ordinary loop: losses, parameters, bytes, times; states on device and host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS = 3  # whose losses are compared
 
 @dataclass(frozen=True)
 class _Loop:
-    """What the loop gives: losses, then parameters; ms of a step."""
+    """The results of the loop: losses, final parameters, ms of a step."""
 
     losses: list[torch.Tensor]
     parameters: list[torch.Tensor]

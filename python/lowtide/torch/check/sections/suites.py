@@ -1,4 +1,4 @@
-"""The project's own tests that wait for a GPU, where they are at hand."""
+"""The project's own GPU tests, if the sources are present."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other ways to plans: with every technique, by torch.compile, on another stream, with another shape."""
+"""Other entry points and settings: every technique, torch.compile, another stream, another shape."""
 
 from __future__ import annotations
 

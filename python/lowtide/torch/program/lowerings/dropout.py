@@ -72,7 +72,7 @@ def _dropout_apply_(x: torch.Tensor, mask: torch.Tensor, p: float) -> torch.Tens
 
 
 def _scale(dtype: torch.dtype, keep: float) -> float:
-    """What eager execution multiplies with on a CPU what it keeps."""
+    """The factor of kept elements in eager execution on a CPU."""
     if keep == 0 or dtype.is_complex:
         return 0.0 if keep == 0 else 1.0 / keep
     return _rounded(dtype, 1.0, keep)

@@ -121,7 +121,7 @@ class AloneEmitter(DrawEmitter):
     """The draw without its operand."""
 
     def result(self, node: fx.Node) -> torch.Tensor:
-        """What it makes, as a fake tensor."""
+        """The result of the draw, as a fake tensor."""
         return node.meta["val"]
 
     def into(self, node: fx.Node) -> tuple[str, tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-// Networks keep their indices in 32 bits. Private to the solver.
+// Indices of networks have 32 bits. Private to the solver.
 #pragma once
 
 #include <cstddef>

@@ -84,7 +84,8 @@ bool MaxFlow::charge(Limits& limits) {
 
 bool MaxFlow::run(Limits& limits) {
   relabel_all();
-  const std::int64_t patience = 2 * static_cast<std::int64_t>(arcs_.size()) + 8 * nodes_ + 64;
+  const std::int64_t patience =
+      2 * static_cast<std::int64_t>(arcs_.size()) + std::int64_t{8} * nodes_ + 64;
   while (highest_active_ >= 0) {
     const std::int32_t node = active_[index(highest_active_)];
     if (node == kNone) {
@@ -96,7 +97,8 @@ bool MaxFlow::run(Limits& limits) {
     if (uncharged_ >= 64 * kArcsPerUnit && charge(limits)) return false;
     if (scanned_ > patience) relabel_all();
   }
-  // Heights are only bounds of the distance; a cut needs to know who reaches the sink.
+  // Heights are only bounds on the distance; a cut needs the exact set of nodes that reach the
+  // sink.
   relabel_all();
   return !charge(limits);
 }
@@ -126,7 +128,7 @@ void MaxFlow::relabel_all() {
         reach(arc.to, height_[index(node)] + 1);
     }
   }
-  uncharged_ += static_cast<std::int64_t>(arcs_.size()) + 4 * nodes_;
+  uncharged_ += static_cast<std::int64_t>(arcs_.size()) + std::int64_t{4} * nodes_;
   scanned_ = 0;
 }
 
@@ -190,7 +192,7 @@ void MaxFlow::discharge(std::int32_t node) {
     scanned_ += at - start + 1;
     if (at < end) return;
     relabel(node);
-    // Back to the caller, who counts the work: a node of many arcs may have to rise often.
+    // Return to the caller, who counts the work: a node with many arcs may rise often.
     if (height_[v] < out_of_reach()) activate(node);
     return;
   }

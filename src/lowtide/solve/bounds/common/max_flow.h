@@ -15,16 +15,16 @@ namespace lowtide::solve::bounds {
 
 class MaxFlow {
  public:
-  // More than any sum of capacities.
+  // Larger than any sum of capacities.
   static constexpr std::int64_t kUnbounded = std::int64_t{1} << 62;
 
-  // Nodes and arcs first; then build(), after which only capacities change.
+  // Add nodes and arcs first, then call build(). After that only capacities change.
   std::int32_t add_node() { return nodes_++; }
   std::int32_t add_arc(std::int32_t from, std::int32_t to);
   void build();
   std::int32_t node_count() const { return nodes_; }
 
-  // Forgets the flow; all supplies, drains and capacities are 0.
+  // Sets the flow and all supplies, drains and capacities to 0.
   void clear();
   void grow_supply(std::int32_t node, std::int64_t by) { excess_[index(node)] += by; }
   void grow_drain(std::int32_t node, std::int64_t by) { drain_[index(node)] += by; }
@@ -32,17 +32,18 @@ class MaxFlow {
     arcs_[index(place_[index(arc)])].residual += by;
   }
 
-  // Continues from the flow of the run before. False: stopped, and the flow is not a maximum.
+  // Continues from the flow of the last run. Returns false if stopped; the flow is then not
+  // maximum.
   bool run(Limits& limits);
-  // Of a maximum flow and a minimum cut.
+  // The value of a maximum flow and a minimum cut.
   std::int64_t value() const { return value_; }
-  // What is left of a node's drain, and what has come to it and could go nowhere.
+  // The rest of a node's drain, and the excess that reached the node and could not leave it.
   std::int64_t drain_left(std::int32_t node) const { return drain_[index(node)]; }
   std::int64_t excess(std::int32_t node) const { return excess_[index(node)]; }
-  // The cut with as many nodes as can be on the source's side.
+  // The minimum cut with most nodes on the source's side.
   bool on_source_side(std::int32_t node) const { return height_[index(node)] == out_of_reach(); }
 
-  // What a run starts from.
+  // The state from which a run continues.
   struct State {
     std::vector<std::int64_t> residual, excess, drain;
     std::int64_t value = 0;
@@ -73,12 +74,13 @@ class MaxFlow {
   std::int32_t nodes_ = 0;
   std::vector<Ends> ends_;
   std::vector<Arc> arcs_;            // by node, see first_
-  std::vector<std::int32_t> first_;  // of a node's arcs, and one past the last
-  std::vector<std::int32_t> place_;  // of an arc in arcs_
+  std::vector<std::int32_t> first_;  // first arc of each node, and one past the last
+  std::vector<std::int32_t> place_;  // index of each arc in arcs_
   std::vector<std::int64_t> excess_, drain_;
   std::vector<std::int32_t> height_, current_;
-  std::vector<std::int32_t> active_, next_active_;                       // lists of nodes by height
-  std::vector<std::int32_t> level_, next_in_level_, previous_in_level_;  // all nodes by height
+  std::vector<std::int32_t> active_, next_active_;  // lists of active nodes, by height
+  // Lists of all nodes, by height.
+  std::vector<std::int32_t> level_, next_in_level_, previous_in_level_;
   std::vector<std::int32_t> queue_;
   std::int32_t highest_active_ = -1, highest_level_ = 0;
   std::int64_t value_ = 0;

@@ -54,8 +54,8 @@ GapCover::GapCover(const Problem& problem, std::span<const Bytes> profile) {
   finished_ = excess_.empty();
 }
 
-// For each op the time that must be spent for bringing its outputs back, dead producers included;
-// -1: they cannot be brought back after their last use.
+// For each op the time of restoring its outputs, dead producers included; -1: they cannot be
+// restored after their last use.
 std::vector<std::int64_t> GapCover::times_of_drops(const Graph& graph) const {
   std::vector<std::int64_t> times(graph.op_count(), -1);
   for (const OpId op : graph.order()) {
@@ -97,11 +97,10 @@ void GapCover::collect_gaps(const Graph& graph, std::span<const std::int32_t> st
   const std::vector<std::size_t> deadlines = rerun_deadlines(graph, graph.order());
   const std::size_t end = graph.op_count();
   std::vector<std::size_t> uses;
-  std::vector<Gap> of_tensor;
   for (const OpId op : graph.order()) {
     if (times[op.index()] < 0) continue;
     const std::size_t first_gap = gaps_.size();
-    std::vector<Bytes> biggest;  // of each output that has gaps
+    std::vector<Bytes> biggest;  // by output with gaps
     std::vector<std::size_t> owner;
     for (TensorId id : graph.outputs(op)) {
       if (graph.bytes(id) == Bytes(0)) continue;
@@ -122,6 +121,7 @@ void GapCover::collect_gaps(const Graph& graph, std::span<const std::int32_t> st
     }
     Wide sum = 0;
     for (const Bytes bytes : biggest) sum += bytes.count();
+    if (sum == 0) continue;  // no output has gaps
     for (std::size_t i = first_gap; i < gaps_.size(); ++i)
       gaps_[i].share = static_cast<std::int32_t>(
           (Wide{biggest[owner[i - first_gap]].count()} << kShareBits) / sum);
@@ -132,7 +132,7 @@ double GapCover::cost(const Gap& gap) const {
   return std::ldexp(static_cast<double>(gap.time) * gap.share, -kShareBits);
 }
 
-// Leaves in dropped_ the bytes that the gaps worth dropping cover at each step.
+// Computes in dropped_ the bytes of the evicted gaps at each step.
 double GapCover::value_at(std::span<const double> prices) {
   sums_.resize(prices.size() + 1);
   sums_[0] = 0;
@@ -159,7 +159,7 @@ void GapCover::run(Ticks target, std::int64_t steps, Limits& limits) {
       1 + static_cast<std::int64_t>(gaps_.size() + 2 * excess_.size()) / kGapsPerUnit;
   for (std::int64_t step = 0; step < steps && !finished_; ++step) {
     if (limits.spend(units)) return;
-    // A target far too low makes for steps that gain, but next to nothing.
+    // With a target far too low, steps gain, but very little.
     finished_ = ++steps_ >= kMostSteps;
     const double value = value_at(prices_);
     if (value > best_ * (1 + 1e-7)) {
@@ -224,8 +224,10 @@ bool GapCover::infeasible() const {
     droppable[index(gap.past)] -= gap.bytes;
   }
   Wide sum = 0;
-  for (std::size_t i = 0; i < excess_.size(); ++i)
-    if ((sum += droppable[i]) < excess_[i]) return true;
+  for (std::size_t i = 0; i < excess_.size(); ++i) {
+    sum += droppable[i];
+    if (sum < excess_[i]) return true;
+  }
   return false;
 }
 

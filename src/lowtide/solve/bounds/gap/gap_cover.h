@@ -14,25 +14,25 @@ namespace lowtide::solve::bounds {
 
 class GapCover {
  public:
-  // `profile` as of own_profile. Linear.
+  // `profile`: see own_profile. Linear.
   GapCover(const Problem& problem, std::span<const Bytes> profile);
 
-  // So many steps of the subgradient, or fewer if stopped or nothing is gained any more. `target`
-  // is where the bound might end, beside the base duration.
+  // Makes so many steps of the subgradient method, or fewer if stopped or without gain. `target`:
+  // the expected bound on the time beyond the base duration.
   void run(Ticks target, std::int64_t steps, Limits& limits);
   bool finished() const { return finished_; }
 
-  // What the best prices prove beside the base duration, in integers alone. Linear.
+  // The bound of the best prices on the time beyond the base duration, in integers. Linear.
   Ticks certified() const;
-  // Some step is over the budget whatever is dropped.
+  // Proven: some step exceeds the budget whatever is evicted.
   bool infeasible() const;
 
  private:
   struct Gap {
-    std::int32_t from, past;  // of the steps over the budget
+    std::int32_t from, past;  // range of the steps over the budget
     std::int64_t bytes;
-    std::int64_t time;   // of what must run again, all of it, for one drop
-    std::int32_t share;  // of that time that this gap pays, in kShares
+    std::int64_t time;   // of all runs that one eviction requires
+    std::int32_t share;  // the share of that time that this gap pays, in kShares
   };
   static constexpr int kShareBits = 20;
 
@@ -41,7 +41,7 @@ class GapCover {
   double value_at(std::span<const double> prices);
   double cost(const Gap& gap) const;
 
-  std::vector<std::int64_t> excess_;  // bytes over the budget, of the steps that are over it
+  std::vector<std::int64_t> excess_;  // for each step over the budget, the bytes over it
   std::vector<Gap> gaps_;
   std::vector<double> prices_, best_prices_, direction_, sums_, dropped_;
   double best_ = 0, stride_ = 1;

@@ -24,14 +24,14 @@ namespace lowtide::solve::bounds {
 
 namespace {
 
-constexpr std::int64_t kMostWork = 20'000'000;  // links looked at, with a free order
+constexpr std::int64_t kMostWork = 20'000'000;  // links, with a free order
 
-// A copy: how long it takes, and what comes before it (behind it), of which so much is a copy, too.
+// A copy: its time, the time before it (or after it), and the part of that time that is copies.
 struct Copy {
   Ticks other, time, other_copy;
 };
 
-// The worst of all sets of copies: all of it one after the other, and the least of `other`.
+// The maximum over all sets of copies: their sum, plus the smallest `other` of the set.
 HomeBound worst(std::vector<Copy> copies) {
   std::ranges::sort(copies, std::ranges::greater{}, &Copy::other);
   HomeBound most;
@@ -60,12 +60,12 @@ class Around {
     for (const OpId op : graph_.order()) upto_.push_back(upto_.back() + graph_.time(op));
   }
 
-  // What runs before the op is done, itself included, in every order that the problem allows.
+  // The time of all ops up to the op, itself included, in every allowed order.
   Ticks before(OpId op) const {
     if (given_) return upto_[graph_.position(op) + 1];
     return time_of(graph_, ancestors(graph_, std::span(&op, 1)));
   }
-  // What runs from the op on, itself included.
+  // The time of all ops from the op on, itself included.
   Ticks behind(OpId op) const {
     if (given_) return graph_.total_time() - upto_[graph_.position(op)];
     return time_of(graph_, descendants(graph_, std::span(&op, 1)));
@@ -74,7 +74,7 @@ class Around {
  private:
   const Graph& graph_;
   const bool given_;
-  std::vector<Ticks> upto_;  // of the given order: of all ops before each position
+  std::vector<Ticks> upto_;  // of all ops before each position of the given order
 };
 
 bool takes_too_long(const Problem& problem) {

@@ -7,13 +7,13 @@
 namespace lowtide::solve::bounds {
 
 struct HomeBound {
-  Ticks duration;  // of every plan, at least
-  Ticks copies;    // how much of it are copies
+  Ticks duration;  // a lower bound for every plan
+  Ticks copies;    // the share of it that is copies
 };
 
-// Whatever the budget; 0 for a graph without such tensors. The problem has a machine if there are
-// any. In the given order linear but for sorting. With a free order some passes over the graph for
-// each such tensor, and 0 where those would take too long.
+// Independent of the budget; 0 for a graph without such tensors. The problem has a machine if there
+// are any. In the given order linear except for sorting. With a free order some passes over the
+// graph for each such tensor, and 0 if that would take too long.
 HomeBound home_bound(const Problem& problem);
 
 }  // namespace lowtide::solve::bounds

@@ -26,8 +26,8 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-// What a stage keeps in bytes, in a network of its own or in the one that is priced. `place` says
-// where a node stands in the flow; holds name nodes of the flow.
+// The bytes that a stage keeps, in a network of its own or in the priced one. `place`: the flow
+// node of each node; holds refer to nodes of the flow.
 
 template <class Wants, class Holds>
 bool countable(const Wants& wants, const Holds& holds) {
@@ -48,7 +48,7 @@ void weigh(MaxFlow& flow, const Wants& wants, const Holds& holds, Place place) {
   }
 }
 
-// By stage, as the cut has it.
+// By stage, for the cut.
 template <class Wants, class Holds, class Place>
 void tally(const MaxFlow& flow, const Wants& wants, const Holds& holds, Place place,
            std::vector<std::int64_t>& kept) {
@@ -82,7 +82,7 @@ StageBound::StageBound(const Problem& problem, std::span<const std::size_t> stag
   build();
 }
 
-// Nodes that may be on the source's side: only what is wanted there, or decided, draws others in.
+// Nodes that may be on the source's side: only wanted and decided nodes draw others in.
 void StageBound::find_places() {
   std::vector<std::uint8_t> drawn(model_.nodes, 0);
   std::vector<std::vector<std::int32_t>> draws(model_.nodes);
@@ -246,8 +246,8 @@ bool StageBound::evaluate(std::span<const double> multipliers, Limits& limits) {
   return true;
 }
 
-// Runs are paid for, so nothing connects the stages any more: a cut with bytes for prices keeps the
-// least at each of them. Turns that are decided follow from the room.
+// Runs are free here, so the stages are independent: a cut with bytes as prices keeps the fewest
+// bytes at each of them. Decided turns follow from the memory.
 bool StageBound::can_fit(Limits& limits) {
   cost_ = Ticks(0);
   for (std::size_t i = 0; i < cells(); ++i)

@@ -1,4 +1,4 @@
-// The bound that multipliers on the room of several stages prove, with some runs decided. Private
+// The bound that multipliers on the memory of several stages prove, with some runs decided. Private
 // to the solver; see stage_bound.cpp.
 #pragma once
 
@@ -15,14 +15,14 @@
 
 namespace lowtide::solve::bounds {
 
-// Of a cell: whether its op runs there. Of a turn: whether it is taken.
+// For a cell: whether its op runs there. For a turn: whether it is taken.
 enum class Decision : std::uint8_t { open, no, yes };
 
 class StageBound {
  public:
   StageBound(const Problem& problem, std::span<const std::size_t> stages);
 
-  // Stages that are not heeded have room for everything, as far as bounds go.
+  // Inactive stages have unlimited memory in bounds.
   bool heeded(std::size_t stage) const { return heeded_[stage] != 0; }
   void heed(std::size_t stage) { heeded_[stage] = 1; }
   std::size_t stages() const { return model_.room.size(); }
@@ -32,28 +32,28 @@ class StageBound {
   Ticks time(std::size_t cell) const { return problem_.graph.time(model_.cells[cell].op); }
   double scaled(Ticks time) const;
 
-  // Decisions, by node: cells, then turns.
+  // The decisions, by node: cells, then turns.
   Decision decided(std::size_t node) const { return runs_[node]; }
-  // With what follows for the cell of a turn and the turns of a cell. The node must be open.
+  // Decides a node, and its consequences for the cell of a turn and the turns of a cell. The node
+  // must be open.
   void decide(std::size_t node, Decision run);
-  // Decides what the room of single stages leaves no choice about. False: no plan obeys.
+  // Decides the nodes that follow from the memory of single stages. Returns false if no plan obeys.
   bool propagate();
-  // How many decisions have been made, and back to as many.
+  // The number of decisions, and a return to an earlier number.
   std::size_t mark() const { return trail_.size(); }
   void undo(std::size_t mark);
-  // Builds the network anew for the stages that are heeded by now and without what is decided by
-  // now, and says what is left open in it. Until the next time no decision made by now may be
-  // undone. Linear.
+  // Rebuilds the network for the active stages, without decided nodes, and returns the open nodes
+  // in it. Until the next call no decision made so far may be undone. Linear.
   void build();
   std::span<const std::int32_t> in_question() const { return in_question_; }
 
-  // Minimises over the runs that obey the decisions. False if stopped.
+  // Minimises over the runs that obey the decisions. Returns false if stopped.
   bool evaluate(std::span<const double> multipliers, Limits& limits);
-  // Of the last evaluation: beside the base duration, in integers alone, no plan that obeys the
-  // decisions takes less.
+  // By the last evaluation: a lower bound on the time beyond the base duration, in integers, for
+  // all plans that obey the decisions.
   Ticks proven() const { return scale_.ticks(value_); }
   double value() const { return static_cast<double>(value_); }  // scaled
-  // By how much each stage is over its room, in the units of the multipliers.
+  // The bytes by which each stage exceeds its memory, in the units of the multipliers.
   std::span<const double> over() const { return over_; }
   // Whether the cut fits at every stage, and the time of its runs.
   bool fits() const { return fits_; }
@@ -61,13 +61,13 @@ class StageBound {
   bool runs(std::size_t node) const {
     return place_[node] >= 0 && flow_.on_source_side(place_[node]);
   }
-  // Once every cell is decided: whether what each stage must keep fits, of the stages that are
-  // heeded. True also if the numbers are too large to tell, or if stopped.
+  // If every cell is decided: whether the tensors that each active stage must keep fit. Also true
+  // if the numbers are too large to tell, or if stopped.
   bool can_fit(Limits& limits);
-  // If only the cells of the last cut run, whether decided or not: the stage that must keep most
-  // beyond its room, heeded or not; -1 if all fit, or if it cannot be told.
+  // If only the cells of the last cut run, decided or not: the stage that most exceeds its memory,
+  // active or not; -1 if all fit, or if that cannot be told.
   std::int32_t most_over(Limits& limits);
-  // No plan that obeys the decisions and differs from the cut in this open cell takes less.
+  // A lower bound for all plans that obey the decisions and differ from the cut in this open cell.
   Ticks proven_against(std::size_t cell) const;
 
  private:
@@ -82,7 +82,7 @@ class StageBound {
   void price(std::span<const double> multipliers);
   void join();
   void look();
-  // One op may run in several cells: no graph promises that these times add up.
+  // One op may run in several cells, so these times may sum to more than the graph's.
   void add_cost(std::size_t cell) { cost_ += std::min(time(cell), Ticks::max() - cost_); }
   std::int64_t price_of(std::int32_t stage, std::int64_t bytes) const;
 
@@ -92,18 +92,18 @@ class StageBound {
   std::vector<Decision> runs_;
   std::vector<std::uint8_t> heeded_;
   std::vector<std::size_t> trail_;
-  std::vector<std::int64_t> left_;  // of the room, by stage, after what decisions keep there
-  std::vector<std::vector<std::int32_t>> turns_of_, wants_of_;  // nodes of a cell, wants of a node
+  std::vector<std::int64_t> left_;  // bytes, by stage, after those that decisions keep there
+  std::vector<std::vector<std::int32_t>> turns_of_, wants_of_;  // turns of a cell; wants of a node
 
   // Since the last build.
   MaxFlow flow_;
-  std::vector<std::int32_t> place_;  // of a node in the flow; -1: on the sink's side in any case
+  std::vector<std::int32_t> place_;  // node of the flow; -1: on the sink's side in any case
   std::vector<std::int32_t> in_question_, present_, unbounded_;
   std::vector<StageModel::Want> wants_;
   std::vector<Price> prices_;
   std::vector<std::int64_t> room_;
 
-  MaxFlow whole_;  // all nodes, stages and links; with bytes for capacities
+  MaxFlow whole_;  // all nodes, stages and links, with bytes as capacities
   std::vector<std::int32_t> whole_joins_;
   std::vector<Price> whole_holds_;
 

@@ -32,14 +32,14 @@ namespace {
 constexpr int kNodeSteps = 30;
 constexpr int kRootSteps = 2000;
 constexpr int kRootPatience = 25;
-constexpr int kLook = 5;  // steps after which a node looks at what they have gained
+constexpr int kLook = 5;  // steps between two checks of a node's gain
 constexpr double kFade = 0.05;
 constexpr std::int64_t kFewNodes = 100;
-constexpr std::int64_t kMostNodes = 1'000'000;  // in all
+constexpr std::int64_t kMostNodes = 1'000'000;  // in total
 constexpr std::size_t kDeepest = 2000;
 constexpr std::int64_t kMostTicks = std::int64_t{1} << 61;
-constexpr double kGrowth = 2;   // of what a round costs
-constexpr int kMostMisses = 4;  // of choices that fit only where it is heeded, in a round
+constexpr double kGrowth = 2;   // of the cost of a round
+constexpr int kMostMisses = 4;  // choices in a round that fit only at active stages
 
 }  // namespace
 
@@ -61,7 +61,7 @@ StageBranch::StageBranch(const Problem& problem, std::span<const std::size_t> st
   }
 }
 
-// Of the last cut, which fits where it is heeded: whether it does everywhere.
+// Whether the last cut, which fits at the active stages, fits at all stages.
 void StageBranch::judge_cut(Limits& limits) {
   const std::int32_t stage = bound_.most_over(limits);
   if (limits.stopped()) return;
@@ -90,7 +90,7 @@ void StageBranch::step(double top, double stride) {
     here_[i] = std::max(0.0, here_[i] + pace * bound_.over()[i]);
 }
 
-// Steps towards somewhat more than is proven: nobody knows how far the top is.
+// Steps towards a value somewhat above the bound, since the optimum is unknown.
 void StageBranch::find_root(std::int64_t until, Limits& limits) {
   Ascent& ascent = ascent_;
   if (ascent.count == 0) here_ = root_;
@@ -132,7 +132,7 @@ void StageBranch::end_round() {
   infeasible_ = aim_ > most_ && !capped_;
   finished_ = best_ <= proven_ || infeasible_ || all_nodes_ > kMostNodes;
   leave_round();
-  // What a round costs is exponential in what it asks for, and should not grow too fast.
+  // The cost of a round is exponential in its target, and should not grow too fast.
   const double growth = static_cast<double>(nodes_) / static_cast<double>(nodes_before_);
   const double change = std::log(kGrowth) / std::log(std::max(growth, 1.01));
   stride_ = static_cast<std::int64_t>(static_cast<double>(stride_) * std::clamp(change, 0.25, 2.0));
@@ -176,7 +176,7 @@ bool StageBranch::fix() {
   return fixed;
 }
 
-// Whether no plan that obeys the decisions takes less than the aim; no if stopped.
+// Whether no plan that obeys the decisions takes less than the target; false if stopped.
 bool StageBranch::close_by_bound(Limits& limits) {
   if (!bound_.propagate()) return true;
   here_ = multipliers_;
@@ -223,7 +223,7 @@ void StageBranch::branch(Limits& limits) {
   if (cell < 0) {
     if (bound_.can_fit(limits)) {
       // Cells that only other stages want may still run in the plans of this leaf, which all take
-      // at least what has been decided.
+      // at least the cost of the decisions.
       aim_ = std::min(aim_, bound_.cost());
       judge_cut(limits);
     }

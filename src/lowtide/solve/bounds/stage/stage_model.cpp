@@ -51,8 +51,8 @@ class Maker {
   }
 
  private:
-  // When the first computation after the stage reads a tensor, if not one of these. `kEnd`: it is
-  // live at the end. `kUsed`: in use at the stage in any case, or of no concern.
+  // The first computation after the stage that reads a tensor, or one of these. `kEnd`: live at the
+  // end. `kUsed`: in use at the stage in every plan, or irrelevant.
   static constexpr std::int32_t kNever = -1, kUsed = -2;
 
   std::int32_t& next(TensorId id, std::size_t stage) {

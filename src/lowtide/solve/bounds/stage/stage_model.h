@@ -11,39 +11,39 @@
 
 namespace lowtide::solve::bounds {
 
-// A cut says which runs are made (the source's side). Nodes: first the cells, then the turns, then
-// one for each dead tensor that several turns of a stage may read.
+// A cut selects the runs (the source's side). Nodes: first the cells, then the turns, then one for
+// each dead tensor that several turns of a stage may read.
 struct StageModel {
-  // A piece of the plan in which an op runs again at least once if one of its turns there is taken.
-  // Cells of one op lie apart, so each pays a run of its own.
+  // A range of positions in which an op runs again at least once if one of its turns there is
+  // taken. Cells of one op are disjoint, so each pays for a separate run.
   struct Cell {
     OpId op;
     std::size_t past;  // position before which it has run
   };
-  // "The op runs again after the stage, for what lies in the cell." A node of its own only where
-  // that needs something dead at the stage; else the cell stands for it.
+  // A turn: the op runs again after the stage, within the cell. It has a node of its own only if
+  // the run needs a dead tensor; otherwise the node of the cell stands for it.
   struct Turn {
     std::int32_t cell;
   };
-  // Live at the stage and read later by a first computation, or live at the end: gone only if the
-  // node is on the source's side.
+  // A tensor that is live at the stage in the unplanned step and read later by a first computation,
+  // or live at the end. It may be evicted only if the node is on the source's side.
   struct Want {
     std::int32_t node, stage;
     std::int64_t bytes;
   };
-  // Dead at the stage: live there all the same if `reader` is on the source's side and `maker` is
-  // not (-1: nothing can make it again).
+  // A tensor that is dead at the stage. It must be live there if `reader` is on the source's side
+  // and `maker` is not (-1: it cannot be recomputed).
   struct Hold {
     std::int32_t reader, maker, stage;
     std::int64_t bytes;
   };
 
-  // Whoever is on the source's side takes `to` along.
+  // If `from` is on the source's side, so is `to`.
   struct Join {
     std::int32_t from, to;
   };
 
-  // `stages` are positions of the given order, ascending.
+  // `stages`: positions of the given order, ascending.
   StageModel(const Problem& problem, std::span<const std::size_t> stages);
 
   std::size_t decisions() const { return cells.size() + turns.size(); }
@@ -53,7 +53,7 @@ struct StageModel {
   std::vector<Want> wants;
   std::vector<Hold> holds;
   std::vector<Join> joins;
-  std::vector<std::int64_t> room;  // bytes at each stage beside what is in use in any case
+  std::vector<std::int64_t> room;  // bytes at each stage beside those in use in every plan
   std::size_t nodes = 0;
 };
 

@@ -1,4 +1,4 @@
-// Each network is built backwards from the tensors read inside its window, the last windows first.
+// Each network is built backwards from the tensors that its window reads, the last windows first.
 #include "lowtide/solve/bounds/window/window.h"
 
 namespace lowtide::solve::bounds {
@@ -12,7 +12,7 @@ class Maker {
         moments_(moments),
         held_(moments.size() + 1, std::vector<std::uint8_t>(graph.tensor_count(), 0)) {}
 
-  // `in_use` and `after` are those of the moment `from`.
+  // `in_use` and `after`: those of the cut point `from`.
   Window make(std::size_t from, std::size_t to, std::span<const std::uint8_t> in_use,
               const AfterCut& after) {
     Window window;
@@ -53,7 +53,7 @@ class Maker {
   }
 
  private:
-  // Whether the first computation comes no later than the moment, or the end.
+  // Whether the first computation comes at or before the cut point, or the end.
   bool ends_by(OpId op, std::size_t to) const {
     if (to == moments_.size()) return true;
     const Side side = moments_[to].side[op.index()];
@@ -80,7 +80,7 @@ class Maker {
 
   const Graph& graph_;
   std::span<const CutPoint> moments_;
-  std::vector<std::vector<std::uint8_t>> held_;  // by windows that begin at the moment
+  std::vector<std::vector<std::uint8_t>> held_;  // by windows that begin at the cut point
 };
 
 }  // namespace

@@ -36,10 +36,10 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr std::int64_t kTermsPerUnit = 512;  // of work
+constexpr std::int64_t kTermsPerUnit = 512;  // for a unit of work
 constexpr std::int64_t kLongest = 4000;      // iterations of a round
-constexpr std::int64_t kNodeLength = 100;    // of the first round from a start that is given
-constexpr double kPart = 1e-3;               // what is further than that from 0 and 1
+constexpr std::int64_t kNodeLength = 100;    // iterations of the first round from a given start
+constexpr double kPart = 1e-3;               // distance of fractional variables from 0 and 1
 
 }  // namespace
 
@@ -158,7 +158,7 @@ void WindowBound::place(std::size_t i) {
   const Window& window = windows_[i];
   Place& place = places_[i];
   const std::size_t items = window.items.size();
-  std::vector<std::int32_t> need(items, -1);  // variables; needed items have none
+  std::vector<std::int32_t> need(items, -1);  // variables; -1 for needed items, which have none
   place.keep_row.assign(items, -1);
   place.carry_row.assign(items, -1);
   for (std::size_t j = 0; j < items; ++j)

@@ -22,9 +22,8 @@ namespace lowtide::solve::bounds {
 
 namespace {
 
-constexpr std::size_t kMostNumbers = 10'000'000;  // of the starts of all open nodes
-// After so many decisions the bound has to have come nearer to what would be enough by one part in
-// so many.
+constexpr std::size_t kMostNumbers = 10'000'000;  // in the multipliers of all open nodes
+// After so many decisions the bound must have come closer to `enough` by one part in so many.
 constexpr std::size_t kLook = 64;
 constexpr std::int64_t kProgress = 400;
 
@@ -62,7 +61,7 @@ void WindowBranch::run(Ticks enough, std::int64_t work, Limits& limits) {
       finished_ |= decisions_.size() % kLook == 0 && !progresses(std::min(enough, closed_));
       continue;
     }
-    // It covers whatever its halves have left undecided.
+    // The node covers the branches that were not finished.
     open_.push_back(std::move(node));
     std::push_heap(open_.begin(), open_.end(), later);
   }

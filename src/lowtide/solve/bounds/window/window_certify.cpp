@@ -1,4 +1,4 @@
-// Computes the bound that any multipliers prove: rounds them to integers that satisfy the rows of
+// Computes the bound that given multipliers prove: rounds them to integers that satisfy the rows of
 // the dual, then adds up cuts.
 #include <algorithm>
 #include <cmath>
@@ -21,9 +21,10 @@ std::int64_t WindowBound::scaled(double dual) const {
   return value < static_cast<double>(scale_.most) ? static_cast<std::int64_t>(value) : scale_.most;
 }
 
-// Where several windows begin, the price of holding a tensor is divided between them; a tensor that
-// only one of them has pays there. One that is fixed as live pays its price in any case, and nobody
-// else for it; one that is not live has no price at which a window could hold it.
+// If several windows begin at a cut point, the price of holding a tensor there is divided among
+// them. A tensor of only one of these windows pays there. A tensor decided to be live pays its
+// price in any case, and no window pays for it; one decided not to be live has no price at which a
+// window could hold it.
 std::int64_t WindowBound::share_holding(std::span<const double> duals) {
   const Graph& graph = problem_.graph;
   Wide value = 0;
@@ -56,7 +57,7 @@ std::int64_t WindowBound::share_holding(std::span<const double> duals) {
         hold_[w][i] = hold == Hold::kept ? 0 : scale_.most;
         return;
       }
-      // The last one takes what is left.
+      // The last one takes the rest.
       const bool last = dual(w, i) >= wanted[tensor];
       const double part = last ? 1.0 : dual(w, i) / wanted[tensor];
       const auto paid = static_cast<std::int64_t>(static_cast<double>(left[tensor]) * part);
@@ -68,8 +69,8 @@ std::int64_t WindowBound::share_holding(std::span<const double> duals) {
   return static_cast<std::int64_t>(std::min(value, Wide{1} << 61));
 }
 
-// Windows over several intervals propose their shares, which are cut so that in each interval they
-// sum to no more than the whole; an interval's own window takes what they leave there.
+// Windows over several intervals propose their shares of an op's time, which are reduced so that in
+// each interval they sum to at most the whole; the window of the interval itself takes the rest.
 void WindowBound::share_time(std::span<const double> duals) {
   const Graph& graph = problem_.graph;
   const std::size_t moments = moments_.size();
@@ -77,7 +78,7 @@ void WindowBound::share_time(std::span<const double> duals) {
     for (std::size_t w = 0; w < windows_.size(); ++w)
       for (std::size_t i = 0; !windows_[w].unit() && i < windows_[w].ops.size(); ++i) {
         const OpId op = windows_[w].ops[i];
-        // What may run for nothing in the first interval does.
+        // An op that may run for the first time in the first interval runs for free.
         if (!has_run(op, windows_[w].from)) continue;
         const double dual = duals[splits_begin() + index(places_[w].split_row[i])];
         visit(w, i, op.index(), std::max(0.0, dual));

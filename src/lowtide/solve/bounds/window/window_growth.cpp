@@ -24,8 +24,8 @@ namespace lowtide::solve::bounds {
 
 namespace {
 
-constexpr int kPatience = 1, kMostBehind = 10;  // sets of moments
-constexpr std::int64_t kGain = 2000;            // a gain is more than one part in so many
+constexpr int kPatience = 1, kMostBehind = 10;  // sets of cut points
+constexpr std::int64_t kGain = 2000;            // a gain is more than this fraction
 constexpr double kNegligible = 1e-4;            // of all prices
 constexpr std::int64_t kLookedAtPerUnit = 64;   // links
 

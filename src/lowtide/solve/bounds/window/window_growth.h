@@ -15,18 +15,20 @@ namespace lowtide::solve::bounds {
 
 class WindowGrowth {
  public:
-  // Begins at one moment; the others come from these. `most`: so many of them at a time.
+  // Starts with one cut point; the others are selected from `candidates`. `most`: the largest
+  // number at a time.
   WindowGrowth(const Problem& problem, const CutScale& scale, CutPoint first,
                std::vector<CutPoint> candidates, std::size_t most);
 
-  // About so much work, or less if stopped or nothing is gained any more. `proven`: by others.
+  // Does about this much work, or less if stopped or without gain. `proven`: the bound of other
+  // relaxations.
   void run(std::int64_t work, Ticks proven, Limits& limits);
   bool finished() const { return finished_; }
   bool infeasible() const { return infeasible_; }
-  // Proven beside the base duration.
+  // A lower bound on the time beyond the base duration.
   Ticks bound() const { return bound_; }
-  // The last moments that were a gain, and where their multipliers have come to. None until a set
-  // has come to its end.
+  // The last set of cut points that raised the bound, with its multipliers. nullopt until a set is
+  // finished.
   const std::vector<CutPoint>& best() const { return best_; }
   const WindowBound::Start& start() const { return start_; }
 
@@ -42,8 +44,8 @@ class WindowGrowth {
   std::optional<WindowBound> windows_;
   WindowBound::Start start_;
   Ticks bound_;
-  bool gains_ = false;         // the moments at hand
-  int idle_ = 0, behind_ = 0;  // sets of moments without gain, and with no more than others prove
+  bool gains_ = false;         // whether the present set raised the bound
+  int idle_ = 0, behind_ = 0;  // sets without gain; sets below the bound of other relaxations
   bool finished_ = false, infeasible_ = false;
 };
 

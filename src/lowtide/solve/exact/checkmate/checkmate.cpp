@@ -1,21 +1,21 @@
-// Problem: which ops to compute again, and where, so that the budget is kept and the least time is
-// lost.
+// Problem: choose which ops to recompute, and where, so that a plan keeps the budget and has the
+// least overhead.
 //
-// Idea: an integer program over stages (program.cpp), solved by HiGHS. Where that is too much, its
-// relaxation, and the two-stage rounding of the paper's section 5: solve the linear program for 0.9
-// of the budget, round what is kept at a threshold (each of 0.1 to 0.9), or keep it with the
-// probability that the relaxation gives it, and compute the least that these checkpoints need.
+// Idea: an integer program over stages (program.cpp), solved by HiGHS. If that is too large, its LP
+// relaxation with the two-stage rounding of the paper's section 5: solve the linear program for 0.9
+// of the budget, round the kept tensors at a threshold (each of 0.1 to 0.9) or at random with the
+// probabilities of the relaxation, and compute the fewest ops that these checkpoints need.
 //
-// From: P. Jain, A. Jain, A. Nrusimha, A. Gholami, P. Abbeel, K. Keutzer, I. Stoica, J. Gonzalez,
+// Source: P. Jain, A. Jain, A. Nrusimha, A. Gholami, P. Abbeel, K. Keutzer, I. Stoica, J. Gonzalez,
 // "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", MLSys 2020.
 //
-// Invariant: whatever it finds is priced again by our rules, which charge less than the model does;
-// the model's optimum and bound are the outcome's `model`, never its bound. What the frontier's
-// program proves (frontier.cpp) is true of every plan in the order, and is a bound where the order
-// is given.
+// Invariant: every plan is priced by `simulate`, which charges less memory than the model. The
+// optimum and the bound of the model are in the outcome's `model`, never in its bound. What the
+// program of the frontier (frontier.cpp) proves holds for every plan in the order; if the order is
+// given, it is a bound of the problem.
 //
-// Loses: beyond a hundred ops, since the program has n^2 + nm variables; and what rounding gives is
-// often over the budget, which the note says.
+// Loses: beyond a hundred ops, since the program has n^2 + nm variables. Rounded plans often exceed
+// the budget, which the note reports.
 #include "lowtide/solve/exact/checkmate/checkmate.h"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ namespace lowtide::solve::exact::checkmate {
 namespace {
 
 constexpr std::size_t kMostOps = 600;
-constexpr std::size_t kMostEvery = 200;  // ops, for the whole frontier
-constexpr int kSamples = 50;             // of randomised rounding
+constexpr std::size_t kMostEvery = 200;  // ops, for the program with every step
+constexpr int kSamples = 50;             // of random rounding
 
 const std::array<OptionSpec, 4>& specs() {
   static const std::array<OptionSpec, 4> table = {{
@@ -104,7 +104,7 @@ class Run {
     whole ? solve_whole(program) : solve_relaxed(program);
   }
 
-  // Says whether the sequence is a plan.
+  // Offers the sequence if it is a plan, and returns whether it is.
   bool offer(const std::vector<OpId>& sequence) {
     std::vector<std::uint8_t> made(graph_.op_count(), 0);
     for (const OpId op : sequence) {
@@ -124,11 +124,11 @@ class Run {
     if (engine_run_.affords(model.entry_count())) return true;
     if (context_.limits().stopped()) return false;
     failure_ = "a program of " + std::to_string(model.entry_count()) +
-               " entries needs a clock, or more work than is left";
+               " entries needs a time limit, or a larger work limit";
     return false;
   }
 
-  // `until_done`: only as long as the problem itself is not settled.
+  // `until_done`: stop as soon as the problem itself is solved.
   engines::MipAnswer ask(const engines::MipModel& model, const engines::MipWatch& watch,
                          bool until_done = false) {
     if (!affords(model)) return {};
@@ -149,7 +149,7 @@ class Run {
     watch.incumbent = [&](std::span<const double> values) {
       if (!failure_.empty()) return;
       if (!offer(program.sequence(values)))
-        failure_ = "HiGHS gave a solution that is none";
+        failure_ = "HiGHS returned an invalid solution";
       else
         found = std::min(found.value_or(Ticks::max()), program.duration(values));
     };
@@ -164,7 +164,7 @@ class Run {
       failure_ = "HiGHS claims a bound that its own solution beats";
       return;
     }
-    // A solution may be a little over the budget, by HiGHS's tolerance; then it is no plan.
+    // A solution may exceed the budget slightly, by HiGHS's tolerance; then it is no plan.
     const bool fits = found && context_.has_plan() && context_.best_cost().duration <= *found;
     const Ticks slack(static_cast<std::int64_t>(kTolerance * 2 *
                                                 static_cast<double>(graph_.total_time().count())));
@@ -173,9 +173,9 @@ class Run {
     context_.set_model(std::move(claim));
   }
 
-  // First what is critical alone, then every step.
+  // First the program of the critical steps only, then that of every step.
   void solve_frontier(const std::vector<OpId>& order) {
-    // The best plan in this order: nothing that is true of all of them is above it.
+    // The duration of a plan in this order: a bound above it must be wrong.
     if (problem_.order == Order::free && start_) {
       const Cost cost = simulate(graph_, plan_from_sequence(graph_, *start_)).cost;
       if (cost.peak <= problem_.budget) known_ = cost.duration;
@@ -265,7 +265,7 @@ class Run {
       for (int i = 0; i < kSamples && !context_.done(); ++i)
         round([&](double share) { return context_.random().chance(share); });
     if (tried == 0 && !context_.limits().stopped()) {
-      failure_ = "every rounding computes again what may run only once";
+      failure_ = "every rounding recomputes an op that is not recomputable";
       return;
     }
     std::string note = "checkmate: " + std::to_string(kept) + " of " + std::to_string(tried) +
@@ -282,8 +282,8 @@ class Run {
   EngineRun engine_run_;
   engines::EngineState engine_;
   std::optional<std::vector<OpId>> start_;
-  std::optional<Ticks> known_;  // of the start, where any order will do
-  std::string left_out_;        // of the problem, in words
+  std::optional<Ticks> known_;  // duration of the start plan, if the order is free
+  std::string left_out_;        // what the model omits of the problem, for the claim
   std::string failure_;
 };
 

@@ -1,6 +1,6 @@
-// Checkmate: the integer program over stages, and its LP relaxation with two-stage rounding, by
-// HiGHS. Graphs of some hundred ops without a machine, both orders; least time only; needs HiGHS. A
-// unit of work is a thousandth of a simplex iteration, or under a clock a microsecond. See
+// Checkmate: the integer program over stages, and its LP relaxation with two-stage rounding, solved
+// by HiGHS. Graphs of some hundred ops without a machine, both orders; least time only. A unit of
+// work is a thousandth of a simplex iteration, or with a time limit a microsecond. See
 // checkmate.cpp.
 #pragma once
 

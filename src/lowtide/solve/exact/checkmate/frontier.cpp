@@ -1,20 +1,20 @@
-// Checkmate's stages, seen only where it matters: at the first computations whose step is over the
-// budget if nothing is dropped. Between two of them lies a segment. R_{s,i}: op i is computed again
-// in segment s. L_{s,x}: tensor x is in use at the critical step that ends segment s.
-//   L_{s,x} <= L_{s-1,x} + R_{s,i}      it was there before, or is made again
-//   1 or R_{s,j} <= L_{s-1,x} + R_{s,i} what segment s first computes, or computes again, reads x
+// Checkmate's stages, restricted to the critical steps: the first computations whose step exceeds
+// the budget if nothing is evicted. A segment lies between two critical steps. R_{s,i}: op i is
+// recomputed in segment s. L_{s,x}: tensor x is live at the critical step that ends segment s.
+//   L_{s,x} <= L_{s-1,x} + R_{s,i}      x was live before, or is recomputed
+//   1 or R_{s,j} <= L_{s-1,x} + R_{s,i} an op that segment s computes first, or recomputes, reads x
 //   sum L_{s,x} <= budget               at the critical step
-// and, if every step from the first critical one on is seen, T_{s,x} for what is in use at both
-// ends of a segment and not made again in it:
-//   sum T_{s,x} + what op i needs R_{s,i} <= budget
-// All of this is true of every plan that first computes in this order, however often it computes
+// If all steps from the first critical one on are critical, T_{s,x} stands for a tensor that is
+// live at both ends of a segment and not recomputed in it:
+//   sum T_{s,x} + (what op i needs) R_{s,i} <= budget
+// These rows hold for every plan with this order of first computations, however often it computes
 // an op and whatever it does between the critical steps. So the optimum is a bound of the problem
-// itself, which Checkmate's own program never gives, and it is a much smaller program.
+// itself, which Checkmate's own program never gives, and the program is much smaller.
 //
-// Invariant: a relaxation. HiGHS computes in doubles, so what it proves is lowered by a millionth
-// before it is rounded up to whole ticks.
+// Invariant: a relaxation. HiGHS computes in doubles, so the value that it proves is lowered by a
+// millionth before it is rounded up to whole ticks.
 //
-// Loses: where memory is short between critical steps, while much is made again; there the bound
+// Loses: if memory is short between critical steps, while many ops are recomputed. There the bound
 // stays below the best plan.
 #include "lowtide/solve/exact/checkmate/frontier.h"
 
@@ -82,7 +82,7 @@ bool FrontierProgram::earlier(std::size_t segment, TensorId tensor) const {
 
 void FrontierProgram::add_columns() {
   const auto deadlines = rerun_deadlines(graph_, order_);
-  std::vector<std::size_t> last_use(graph_.tensor_count(), 0);  // a segment
+  std::vector<std::size_t> last_use(graph_.tensor_count(), 0);  // segments
   for (std::size_t i = order_.size(); i > 0; --i) {
     const OpId op = order_[i - 1];
     std::size_t last = 0;
@@ -172,7 +172,7 @@ void FrontierProgram::add_memory(std::size_t segment) {
     const std::int32_t live = live_[segment][x];
     if (live == kNone) continue;
     if (in_use[x] != 0) {
-      // It is there without being asked, and may stay.
+      // The op uses the tensor in any case, so it is live.
       const engines::MipTerm one[] = {{live, 1}};
       if (earlier(segment, TensorId(x)) && segment > 0) model_.add_row(one, {1, 1});
       continue;
@@ -184,7 +184,7 @@ void FrontierProgram::add_memory(std::size_t segment) {
 }
 
 void FrontierProgram::add_through(std::size_t segment) {
-  // T: live at both ends of the segment and not made again in it, so live all through.
+  // T: live at both ends of the segment and not recomputed in it, so live throughout.
   const double inf = engines::MipModel::kInfinity;
   std::vector<std::pair<TensorId, std::int32_t>> through;
   Bytes constant = graph_.resident();
@@ -270,7 +270,8 @@ std::vector<OpId> FrontierProgram::sequence(std::span<const double> values) cons
   for (std::size_t s = 0; s < segments(); ++s) {
     std::vector<std::uint8_t> left(graph_.op_count(), 0);
     for (std::size_t i = 0; i < left.size(); ++i) left[i] = set(again_[s][i]);
-    // Right before it is needed, what it needs first; the rest at the end of the segment.
+    // Each recomputation comes right before its first reader, after its own inputs; the others come
+    // at the end of the segment.
     const auto make = [&](auto& self, OpId op) -> void {
       for (const TensorId read : graph_.inputs(op)) {
         const OpId maker = graph_.producer(read);
@@ -304,7 +305,7 @@ Ticks FrontierProgram::bound(double objective) const {
   const double safe = objective - kTolerance * std::max(1.0, std::fabs(objective));
   const double whole = std::ceil(std::max(0.0, safe));
   const Ticks base = graph_.total_time();
-  // Beyond 63 bits nothing is believed.
+  // A claim beyond 63 bits proves nothing.
   if (!(whole < static_cast<double>((Ticks::max() - base).count() / tick_unit_))) return base;
   return base + Ticks(static_cast<std::int64_t>(whole) * tick_unit_);
 }

@@ -1,5 +1,5 @@
-// A smaller program that sees only the critical first computations of an order, and proves bounds
-// of the problem itself. Private to the solver; see frontier.cpp.
+// A smaller program that contains only the critical steps of an order, and proves bounds of the
+// problem itself. Private to the solver; see frontier.cpp.
 #pragma once
 
 #include <cstddef>
@@ -16,33 +16,34 @@ namespace lowtide::solve::exact::checkmate {
 
 class FrontierProgram {
  public:
-  // For first computations in this order. `every`: all steps from the first critical one on are
-  // seen, and what lives through a segment while something is made again in it. Stops half-way, and
-  // is not to be used, if the limits say stop.
+  // For first computations in this order. `every`: from the first critical step on, all steps are
+  // critical, and tensors that live through a segment while an op is recomputed in it are counted.
+  // If the limits stop the constructor, the program is incomplete and must not be used.
   FrontierProgram(const Problem& problem, std::vector<OpId> order, bool every, Limits& limits);
 
   engines::MipModel& model() { return model_; }
   void start(std::span<const OpId> sequence);
-  // A sequence in the order that makes again what a solution makes again; it may need more than
-  // the budget between the critical steps.
+  // A sequence in the order with the recomputations of a solution. It may exceed the budget between
+  // the critical steps.
   std::vector<OpId> sequence(std::span<const double> values) const;
-  // No plan in this order that keeps the budget is shorter, if the program proves this objective.
+  // The bound that an objective proves: every plan in this order within the budget takes at least
+  // as long.
   Ticks bound(double objective) const;
 
  private:
   static constexpr std::int32_t kNone = -1;
   std::size_t segments() const { return critical_.size() + 1; }
-  // Of the op at this position, the segment in which it is first computed.
+  // The segment in which the op at this position is first computed.
   std::size_t segment_of(std::size_t position) const;
   void find_critical(bool every);
   void add_columns();
-  // A row that says: the tensor is there during this segment, if `run` is (kNone: always).
+  // Adds a row: the tensor is available during this segment if `run` is 1 (kNone: always).
   void add_need(std::size_t segment, TensorId tensor, std::int32_t run);
   void add_rows(std::size_t segment);
   double with_slack(Bytes room) const;
   void add_memory(std::size_t segment);
   void add_through(std::size_t segment);
-  // Whether it was made before the segment begins.
+  // Whether the tensor was made before the segment begins.
   bool earlier(std::size_t segment, TensorId tensor) const;
 
   const Problem& problem_;
@@ -50,10 +51,10 @@ class FrontierProgram {
   std::vector<OpId> order_;
   std::vector<std::size_t> position_;
   std::vector<std::size_t> critical_;     // positions
-  std::vector<std::size_t> last_needed_;  // of each op, the last segment that may make it again
+  std::vector<std::size_t> last_needed_;  // for each op, the last segment that may recompute it
   std::int64_t tick_unit_ = 1;
   engines::MipModel model_;
-  // R: by segment and op. L: live at the end of a segment, by segment and tensor.
+  // Columns. R: by segment and op. L: live at the end of a segment, by segment and tensor.
   std::vector<std::vector<std::int32_t>> again_, live_;
 };
 

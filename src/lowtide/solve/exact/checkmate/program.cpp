@@ -1,28 +1,29 @@
 // P. Jain et al., "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization",
-// MLSys 2020, section 4. One stage for each op of the order; stage t computes op t for the first
-// time (the frontier-advancing form, (8) there) and whatever it needs again before.
+// MLSys 2020, section 4. One stage for each op of the order. Stage t first recomputes what op t
+// needs, then computes op t for the first time (the paper's frontier-advancing form (8)).
 //
 // R_{t,i}: stage t computes op i. S_{t,x}: tensor x is kept from stage t - 1 to stage t.
-// FREE_{t,x,k}: x is let go once op k of stage t has run. U_{t,k}: bytes in use while it runs.
-//   R_{t,j} <= R_{t,i} + S_{t,x}             an op's inputs are there           (1b)
-//   S_{t,x} <= R_{t-1,i} + S_{t-1,x}         what is kept was there             (1c)
+// FREE_{t,x,k}: x is freed after op k of stage t. U_{t,k}: bytes in use while op k runs.
+//   R_{t,j} <= R_{t,i} + S_{t,x}             the inputs of an op are available     (1b)
+//   S_{t,x} <= R_{t-1,i} + S_{t-1,x}         a kept tensor was available           (1c)
 //   U_{t,0} = sum S_{t,x}, U_{t,k+1} = U_{t,k} - freed + made <= budget         (2), (3)
 //   FREE_{t,x,k} = R_{t,k} (1 - S_{t+1,x}) prod (1 - R_{t,j}) over later readers j   (5)
-// So a checkpoint is charged from the begin of its stage, used or not: the optimum of this model is
-// at or above that of the problem.
+// A checkpoint takes memory from the begin of its stage, used or not. So the optimum of this model
+// is at or above that of the problem.
 //
-// The paper makes (5) linear by a number of hazards and a constant kappa, which needs FREE to be an
-// integer and leaves a weak relaxation: two readers at one half free a value that is kept at one
-// half twice over. The tight form has no FREE. It says up to when a value is held:
-//   H_{t,x,j} >= R_{t,j}, H_{t,x,j} >= H_{t,x,j'}    x is held up to its reader j; j' is the next
+// The paper linearises (5) by a count of hazards and a constant kappa. FREE must then be an
+// integer, and the relaxation is weak: two readers at one half free a value twice that is kept at
+// one half. The tight form has no FREE. Instead, H_{t,x,j} says that x is held up to its reader j:
+//   H_{t,x,j} >= R_{t,j}, H_{t,x,j} >= H_{t,x,j'}    j': the next reader after j
 //   H_{t,x,last} >= S_{t+1,x}
-// U is the sum of what is held; H may be a fraction, since R and S make it whole. The tight form
-// also says what some optimum obeys anyway: nothing is computed again or kept over a begin unless
-// the stage reads it or keeps it on, and nothing is computed while something that it makes is kept.
+// U is the sum of the held bytes. H may be fractional, since integral R and S imply integral H. The
+// tight form also has rows that some optimum satisfies: a tensor is recomputed in a stage, or kept
+// into it, only if the stage reads it or keeps it further; and an op is not computed while one of
+// its outputs is kept.
 //
-// Beyond the paper: an op may make several tensors, each with an S of its own; workspace is in U
-// while the op runs; an op that may not be recomputed has one R; the graph's outputs are kept to
-// the end. What no later stage can use has no column.
+// Beyond the paper: an op may make several tensors, each with its own S; U includes the workspace
+// of the running op; an op that is not recomputable has one R; the graph's outputs are kept to the
+// end. Variables that no later stage can use have no column.
 #include "lowtide/solve/exact/checkmate/program.h"
 
 #include <algorithm>
@@ -35,10 +36,10 @@ namespace lowtide::solve::exact::checkmate {
 
 namespace {
 
-// Both sides of every row are of this size, so that HiGHS's tolerances mean little of a budget.
+// Rows are scaled to this magnitude, so that HiGHS's tolerances are small relative to the budget.
 constexpr double kScale = 1e4;
 
-// A program beyond this is no work for HiGHS, and gigabytes on the way to it.
+// Larger programs are hopeless for HiGHS, and take gigabytes.
 constexpr std::size_t kMostEntries = 6'000'000;
 
 }  // namespace
@@ -163,7 +164,7 @@ void Program::add_habits(std::size_t stage) {
         model_.add_row(either, {-inf, 1});
       }
     }
-    // An op may read several tensors of one computation; it counts once.
+    // An op that reads several tensors of one computation counts once.
     std::sort(terms.begin(), terms.end(), [](const engines::MipTerm& a, const engines::MipTerm& b) {
       return a.column < b.column;
     });
@@ -179,7 +180,7 @@ void Program::add_habits(std::size_t stage) {
 void Program::add_memory(std::size_t stage) {
   const double inf = engines::MipModel::kInfinity;
   const auto changes = settings_.tight ? held(stage) : freed(stage);
-  std::vector<engines::MipTerm> terms;  // of what has changed since the op before
+  std::vector<engines::MipTerm> terms;  // the changes since the op before
   std::int32_t before = kNone;
   for (std::size_t k = 0; k <= stage; ++k) {
     terms.insert(terms.end(), changes[k].begin(), changes[k].end());
@@ -209,7 +210,7 @@ Program::Changes Program::held(std::size_t stage) {
     if (maker > stage) continue;
     const auto run = computes_[stage][maker], kept = keeps_[stage][x], later = keeps_[stage + 1][x];
     if (run == kNone && kept == kNone) continue;
-    // From the last use to the first: what it is held for after each position.
+    // From the last use to the first: the uses for which the tensor is held after each position.
     std::vector<std::pair<std::size_t, std::int32_t>> since;
     std::vector<std::size_t> readers;
     for (const OpId reader : graph_.consumers(TensorId(x)))
@@ -291,7 +292,7 @@ Program::Changes Program::freed(std::size_t stage) {
 }
 
 void Program::start(std::span<const OpId> sequence) {
-  // For each tensor the stages in which it is made and read, and so over which it is kept.
+  // For each tensor: the stages that make and read it, and thus those over which it is kept.
   std::vector<std::vector<std::size_t>> made(graph_.op_count());
   std::size_t stage = 0;
   std::vector<std::vector<std::uint8_t>> runs(stages(), std::vector<std::uint8_t>(stages(), 0));
@@ -336,7 +337,7 @@ Ticks Program::duration(std::span<const double> values) const {
 }
 
 Ticks Program::unscaled(double objective) const {
-  // Durations are whole, but HiGHS's objectives only so to a millionth.
+  // Durations are integers, but HiGHS's objectives are exact only to a millionth.
   const double ticks = std::ceil(objective * ticks_unit_ * (1 - kTolerance) - kTolerance);
   if (!(ticks < static_cast<double>(Ticks::max().count()))) return graph_.total_time();
   return std::max(graph_.total_time(), Ticks(static_cast<std::int64_t>(ticks)));
@@ -356,8 +357,8 @@ std::vector<OpId> Program::completed(const Checkpoints& kept) const {
   for (std::size_t stage = 0; stage < stages(); ++stage) {
     std::vector<std::uint8_t> run(stages(), 0);
     run[stage] = 1;
-    // What is to be kept and is not there is made; then, from the last to the first, what that
-    // reads.
+    // Compute the tensors that are kept but not available; then, from the last to the first, their
+    // inputs.
     for (std::size_t x = 0; x < graph_.tensor_count(); ++x)
       if (kept[stage + 1][x] != 0 && kept[stage][x] == 0 && charged(TensorId(x)))
         run[position_[graph_.producer(TensorId(x)).index()]] = 1;

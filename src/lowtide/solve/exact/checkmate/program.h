@@ -15,25 +15,26 @@ namespace lowtide::solve::exact::checkmate {
 
 struct ProgramSettings {
   bool relaxed = false;    // all variables may be fractions
-  bool tight = true;       // what is held by intervals, instead of what is freed through kappa
-  double allowance = 1.0;  // of the budget
+  bool tight = true;       // intervals in which tensors are held, instead of FREE and kappa
+  double allowance = 1.0;  // share of the budget
 };
 
-// What is kept over the begin of each stage: kept[stage][tensor], stages from 0. The one after the
-// last has what is live at the end.
+// The tensors kept from each stage to the next: kept[stage][tensor], stages from 0. The entry after
+// the last stage has the tensors that are live at the end.
 using Checkpoints = std::vector<std::vector<std::uint8_t>>;
 
-// Relative, of HiGHS.
+// HiGHS's relative tolerance.
 constexpr double kTolerance = 1e-6;
 
-// Bytes that a budget is raised by in a program, so that HiGHS refuses no solution that keeps it to
-// the byte, where sizes differ by orders of magnitude. What it proves of more is true of less; and
-// what it finds is no plan before it has been priced.
+// Bytes by which a program raises the budget, so that HiGHS's tolerance rejects no solution that
+// keeps the budget exactly, if sizes differ by orders of magnitude. A bound for the larger budget
+// also holds for the budget, and every solution is priced before it counts as a plan.
 double slack(const Graph& graph, double room);
 
 class Program {
  public:
-  // Stops half-way, and is not to be used, if the limits say stop or it grows too large.
+  // If the limits stop the constructor, or the program gets too large, it is incomplete and must
+  // not be used.
   Program(const Problem& problem, std::vector<OpId> order, const ProgramSettings& settings,
           Limits& limits);
 
@@ -42,29 +43,28 @@ class Program {
   std::size_t stages() const { return order_.size(); }
 
   void start(std::span<const OpId> sequence);
-  // What a whole solution computes, stage by stage.
+  // The computations of an integral solution, stage by stage.
   std::vector<OpId> sequence(std::span<const double> values) const;
-  // Its duration as the model counts it: every R, whether it is of use or not.
+  // The duration of a solution in the model: every R counts, useful or not.
   Ticks duration(std::span<const double> values) const;
-  // What an objective proves of every solution's duration, HiGHS's tolerances left out.
+  // The duration that an objective proves for all solutions, without HiGHS's tolerances.
   Ticks unscaled(double objective) const;
 
-  // How much of each tensor a (fractional) solution keeps over the begin of each stage.
+  // The share of each tensor that a fractional solution keeps from each stage to the next.
   std::vector<std::vector<double>> kept(std::span<const double> values) const;
-  // The second stage of rounding: the least that must be computed for these checkpoints, and what
-  // that comes to.
+  // The second stage of rounding: the fewest computations that these checkpoints need.
   std::vector<OpId> completed(const Checkpoints& kept) const;
 
  private:
   static constexpr std::int32_t kNone = -1;
   void add_computations();
   void add_checkpoints(Limits& limits);
-  bool stops(Limits& limits);  // charges what has been added since the last time
+  bool stops(Limits& limits);  // charges the entries added since the last call
   void add_memory(std::size_t stage);
-  // By how much memory changes before the op of each position of the stage, from 0.
+  // The changes of memory before the op of each position of the stage, from 0.
   using Changes = std::vector<std::vector<engines::MipTerm>>;
-  Changes held(std::size_t stage);   // the tight form
-  Changes freed(std::size_t stage);  // the paper's
+  Changes held(std::size_t stage);   // of the tight form
+  Changes freed(std::size_t stage);  // of the paper's form
   void add_habits(std::size_t stage);
   double units(Bytes bytes) const { return static_cast<double>(bytes.count()) / bytes_unit_; }
   std::size_t last_stage(OpId op) const { return last_stage_[op.index()]; }
@@ -81,7 +81,7 @@ class Program {
   engines::MipModel model_;
   std::size_t counted_ = 0;  // entries that have been charged
   double ticks_unit_, bytes_unit_, capacity_ = 0;
-  // Columns, by stage and by position or tensor; kNone where it is 0 in every solution.
+  // Columns, by stage and by position or tensor; kNone if the variable is 0 in every solution.
   std::vector<std::vector<std::int32_t>> computes_, keeps_;
 };
 

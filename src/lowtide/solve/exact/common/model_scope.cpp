@@ -1,4 +1,4 @@
-// The models recompute only, and keep one order of first computations.
+// The models allow recomputation only, and fix one order of first computations.
 #include "lowtide/solve/exact/common/model_scope.h"
 
 namespace lowtide::solve::exact {

@@ -1,4 +1,4 @@
-// Which problems an exact model takes, and what its claims leave out.
+// The problems that an exact model supports, and what its claims omit.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace lowtide::solve::exact {
 
-// Which order of first computations such a solver keeps, in words for people.
+// The order of first computations that the solver fixes, in words for its claim.
 std::string order_words(const Problem& problem, bool started);
 
-// What such a solver takes: no links to a host, and not more ops than `most`, with whose square its
-// `model` (a word for people) grows.
+// Supports problems without a machine and with at most `most` ops, since the size of the model
+// (`model`: its name in the message) grows with their square.
 Support small_enough(const Problem& problem, std::size_t most, std::string_view model);
 
-// The problem as a model has it that has no place for ops in place: on a graph without their pairs,
-// where there are any. Its plans are plans of the problem, its bounds are not bounds of it.
+// The problem for a model without ops in place: on a graph without in-place pairs, if the graph has
+// any. Its plans are plans of the problem; its bounds are not bounds of the problem.
 class ProblemWithoutInPlace {
  public:
   explicit ProblemWithoutInPlace(const Problem& problem);
-  // Must not outlive this object, nor the problem that it was made of.
+  // Must not outlive this object, nor the original problem.
   Problem problem() const;
-  // To be added to the model's name: empty where nothing is left out.
+  // The addition to the model's name; empty if nothing is omitted.
   std::string words() const { return graph_ ? ", nothing in place" : ""; }
 
  private:

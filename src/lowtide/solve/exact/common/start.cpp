@@ -1,5 +1,5 @@
-// Other solvers get a part of the limits, and what an external engine claimed through them stays
-// such a claim.
+// Other solvers get a share of the limits. A bound that an external engine has claimed through them
+// stays such a claim.
 #include "lowtide/solve/exact/common/start.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace lowtide::solve::exact {
 
 namespace {
 
-constexpr double kStartShare = 0.15;  // of the limits, for other solvers
+constexpr double kStartShare = 0.15;  // of the limits
 constexpr double kMostStartSeconds = 8;
 
 void run_others(const Problem& problem, Context& context, const Solver& others) {
@@ -37,7 +37,7 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
   context.limits().spend_all(inner.limits().work());
   context.part(others.name()).seconds = inner.limits().seconds();
   context.part(others.name()).work = inner.limits().work();
-  // Some of it may be the claim of an engine.
+  // The bound may be the claim of an engine.
   context.raise_engine_bound(outcome.bound.duration);
   context.raise_floor(outcome.bound.peak);
   if (outcome.plan) context.offer(*outcome.plan, others.name());

@@ -1,4 +1,4 @@
-// The plan from which an exact model begins.
+// The start plan of an exact model.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 
 namespace lowtide::solve::exact {
 
-// `start`: given, auto or none.
+// The option `start`: given, auto or none.
 OptionSpec start_option();
 
-// What such a solver begins with: the best plan that it was given or that `auto` finds in a part of
-// the limits, as a sequence; the one with the smallest peak if none keeps the budget; nothing if
-// that is the choice. What is found on the way is offered to the context.
+// The start plan as a sequence: the best plan that the caller gave, or that `auto` finds in a share
+// of the limits; if none keeps the budget, the one with the smallest peak; nullopt if the option
+// says none. Plans found on the way are offered to the context.
 std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Context& context);
 
 }  // namespace lowtide::solve::exact

@@ -1,16 +1,17 @@
-// Sections 2.1 and 2.3 of the paper, and what follows from the graph without any search:
+// The events of the paper's sections 2.1 and 2.3, and ranges that follow from the graph without
+// search.
 //
-// Staged: op i computes again only in event i of a stage j > i, so s_i^1 = j(j+1)/2 is fixed and
-// (6) holds by itself. A stage is of use to an op only up to the last one that computes a reader of
-// it, first or again; an op that may not run after another has mutated what it reads stops there.
-// If the graph has outputs there is a stage n+1 that computes nothing first, since a plan may make
-// an output again after everything else.
+// Staged: op i is recomputed only at event i of a stage j > i, so s_i^1 = j(j+1)/2 is fixed, and
+// (6) holds by construction. Computing an op is useful only up to the last stage that computes a
+// reader of the op, for the first time or again. An op that may not run after another op has
+// mutated its input has no events after that. If the graph has outputs, there is a stage n+1
+// without a first computation, since a plan may recompute an output after everything else.
 //
-// Free: an op's first event comes after those of all that it needs and before those of all that
-// need it.
+// Free: the first event of an op comes after those of all ops on which it depends, and before those
+// of all ops that depend on it.
 //
-// Invariant: no plan of the paper's model is lost but for others that hold less at every event and
-// compute the same.
+// Invariant: every plan of the paper's model remains, or another plan with the same computations
+// that holds less at every event.
 #include "lowtide/solve/exact/moccasin/events.h"
 
 #include <algorithm>
@@ -60,7 +61,7 @@ void Events::find_ranges() {
   end_ = most + 1;
   earliest_.assign(graph_.op_count(), 1);
   latest_.assign(graph_.op_count(), most);
-  // Exact where ancestors form a chain, and a valid range everywhere.
+  // Exact if the ancestors form a chain, and a valid range otherwise.
   for (const OpId op : order_)
     for (const OpId before : graph_.predecessors(op))
       earliest_[op.index()] = std::max(earliest_[op.index()], earliest_[before.index()] + 1);

@@ -1,5 +1,5 @@
-// The domain D of Moccasin's times: which events there are, and at which of them an interval may
-// start or end. Private to the solver; see events.cpp.
+// The domain D of Moccasin's times: the events, and the events at which an interval may start or
+// end. Private to the solver; see events.cpp.
 #pragma once
 
 #include <cstddef>
@@ -13,37 +13,38 @@ namespace lowtide::solve::exact::moccasin {
 
 enum class Domain : std::uint8_t {
   free,    // (9): one event for each interval, in any order
-  staged,  // (11): stage j computes op j of the order last, and what it needs again before
+  staged,  // (11): stage j first recomputes what op j of the order needs, then computes op j
 };
 
 class Events {
  public:
-  // `order`: of the stages, or whatever topological order for `free`. `intervals`: C_v of each op,
-  // at least 1; an op that may not be recomputed gets 1.
+  // `order`: of the stages, or any topological order for `free`. `intervals`: C_v of each op, at
+  // least 1; an op that is not recomputable gets 1.
   Events(const Graph& graph, Domain domain, std::vector<OpId> order, std::vector<int> intervals);
 
   Domain domain() const { return domain_; }
   int intervals(OpId op) const { return intervals_[op.index()]; }
   std::span<const OpId> order() const { return order_; }
-  // 1 for the first.
+  // 1 for the first op.
   std::size_t position(OpId op) const { return position_[op.index()]; }
-  // Of the op with this position in a stage; the first computation of op j is event(j, j).
+  // The event of the op with this position in a stage. The first computation of op j is event(j,
+  // j).
   std::int64_t event(std::size_t stage, std::size_t position) const {
     return static_cast<std::int64_t>((stage - 1) * stride() + position);
   }
-  // Events of one op in two stages that follow each other are so far apart.
+  // The distance between the events of one op in consecutive stages.
   std::size_t stride() const { return domain_ == Domain::staged ? order_.size() + 1 : 1; }
-  // After all others: what is live then is live at the end.
+  // The event after all others: tensors that are live at it are live at the end.
   std::int64_t end() const { return end_; }
 
   struct Range {
     std::int64_t low, high;
     bool empty() const { return low > high; }
   };
-  // Of the k-th interval from 0: stages, or events where they are free. Empty: there can be none,
-  // so an op may have fewer intervals than asked for.
+  // The range of starts of the k-th interval, from 0: stages, or events in the domain `free`.
+  // Empty: the interval is impossible, so an op may have fewer intervals than requested.
   Range starts(OpId op, int k) const;
-  // The last event at which the tensor may be read; 0 if nothing reads it.
+  // The last event at which the tensor may be read; 0 if it has no reader.
   std::int64_t last_read(TensorId tensor) const;
 
  private:
@@ -55,8 +56,8 @@ class Events {
   std::vector<OpId> order_;
   std::vector<int> intervals_;
   std::vector<std::size_t> position_;
-  std::vector<std::size_t> last_stage_;          // staged: in which it may be of use to compute it
-  std::vector<std::int64_t> earliest_, latest_;  // free: of the first interval
+  std::vector<std::size_t> last_stage_;  // staged: the last in which computing the op may be useful
+  std::vector<std::int64_t> earliest_, latest_;  // free: range of the first interval
   std::int64_t end_ = 0;
 };
 

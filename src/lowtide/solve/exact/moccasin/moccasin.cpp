@@ -1,23 +1,24 @@
-// Problem: which ops to compute again, and where, so that the budget is kept and the least time is
-// lost.
+// Problem: choose which ops to recompute, and where, so that a plan keeps the budget and has the
+// least overhead.
 //
-// Idea: each computation of an op begins a retention interval, from the event at which it is
-// computed to the last at which what it made is read. At most C_v intervals an op, each with a
-// start s, an end e and a literal a that says whether it is there: O(n) integers, which a
-// constraint solver is good at (retention.cpp has the model). Two phases: the first looks for any
-// plan within the budget by minimising max(M_var, M), beginning with the given order, which always
-// is a solution of it; the second minimises the duration, beginning with what the first has found.
+// Idea: each computation of an op begins a retention interval, from the event at which the op is
+// computed to the last event at which its result is read. Each op has at most C_v intervals, each
+// with a start s, an end e and a literal a that says whether the interval exists: O(n) integers,
+// which suit a constraint solver (retention.cpp has the model). There are two phases. The first
+// looks for any plan within the budget by minimising max(M_var, M), starting from the given order,
+// which is always a solution. The second minimises the duration, starting from the result of the
+// first.
 //
-// From: B. Bartan, H. Li, H. Teague, C. Lott, B. Dilkina, "Moccasin: Efficient Tensor
-// Rematerialization for Neural Networks", ICML 2023, sections 2.1 to 2.4. What is different here is
-// in docs/why/moccasin.md.
+// Source: B. Bartan, H. Li, H. Teague, C. Lott, B. Dilkina, "Moccasin: Efficient Tensor
+// Rematerialization for Neural Networks", ICML 2023, sections 2.1 to 2.4. docs/why/moccasin.md
+// lists the differences.
 //
-// Invariant: its optimum and its bound are those of a narrower question (at most C_v computations
-// of an op, and staged: ops of a stage in the order's sequence), so they are the outcome's `model`
-// and never its bound.
+// Invariant: the optimum and the bound hold for a narrower problem (at most C_v computations of an
+// op; staged: the ops of a stage in the given order). So they are in the outcome's `model`, never
+// in its bound.
 //
-// Loses: on graphs of a thousand ops, where CP-SAT takes minutes to its first solution; and where
-// an op must be computed more than C_v times.
+// Loses: on graphs of a thousand ops, where CP-SAT takes minutes to its first solution; and if an
+// op must be computed more than C_v times.
 #include "lowtide/solve/exact/moccasin/moccasin.h"
 
 #include <algorithm>
@@ -40,8 +41,8 @@ namespace {
 
 constexpr std::size_t kMostOps = 3000;
 constexpr std::size_t kMostLogOps = 1000;
-constexpr std::size_t kFreeOps = 40;  // up to here free events are affordable
-constexpr int kMostIntervals = 8;     // of an op
+constexpr std::size_t kFreeOps = 40;  // ops: free events are tractable up to here
+constexpr int kMostIntervals = 8;     // for each op
 
 const std::array<OptionSpec, 5>& specs() {
   static const std::array<OptionSpec, 5> table = {{
@@ -113,7 +114,7 @@ class Run {
     return simulate(graph_, plan_from_sequence(graph_, sequence)).cost.peak <= problem_.budget;
   }
 
-  // Raises C_v where the sequence computes an op more often.
+  // Raises C_v for ops that the sequence computes more often.
   void admit(const std::vector<OpId>& sequence) {
     std::vector<int> computed(graph_.op_count(), 0);
     for (const OpId op : sequence) ++computed[op.index()];
@@ -123,8 +124,7 @@ class Run {
 
   bool log_lengths() const { return context_.options().choice("lengths") == "log"; }
 
-  // The duration of the start as the model sees it, if it is a plan within the budget and the model
-  // has room for it.
+  // The duration of the start plan in the model, if it keeps the budget and the model contains it.
   std::optional<Ticks> held_start(const Events& events) const {
     if (!start_ || log_lengths()) return std::nullopt;
     const std::vector<OpId> seen = at_events(events, graph_.op_count(), *start_);
@@ -151,7 +151,7 @@ class Run {
             .log_lengths = log_lengths()};
   }
 
-  // Offers what the values say; false, and why in failure_, if they are no plan.
+  // Offers the plan of these values. Returns false, and sets failure_, if they are no plan.
   bool take(const RetentionModel& model, std::span<const std::int64_t> values) {
     auto sequence = model.sequence(values);
     std::string wrong = "computes an op before its inputs";
@@ -160,7 +160,7 @@ class Run {
       wrong = timeline.violation ? timeline.violation->reason : "";
     }
     if (!wrong.empty()) {
-      failure_ = "CP-SAT gave a solution that is none: " + wrong;
+      failure_ = "CP-SAT returned an invalid solution: " + wrong;
       return false;
     }
     found_ = without_unread(problem_, *sequence);
@@ -208,7 +208,7 @@ class Run {
       claimed.bound = std::max(claimed.bound, Ticks(model.unscaled(*answer.end.bound)));
     claimed.infeasible = answer.end.status == engines::EngineStatus::infeasible;
     if (!failure_.empty()) return;
-    // Nothing that is true of all that the model holds is above one of them.
+    // A bound above a plan that the model contains must be wrong.
     if (!answer.values.empty()) known_ = std::min(known_.value_or(Ticks::max()), found_cost());
     if (known_ && (claimed.infeasible || claimed.bound > *known_)) {
       failure_ = "CP-SAT claims a bound that a plan of the model beats";
@@ -225,7 +225,7 @@ class Run {
   }
 
   void claim(ModelClaim claimed) {
-    // Ops that may not be computed again have one interval whatever is asked.
+    // Ops that are not recomputable have one interval in any case.
     int least = kMostIntervals, most = 1;
     for (std::size_t i = 0; i < intervals_.size(); ++i) {
       if (!graph_.recomputable(OpId(i))) continue;
@@ -246,15 +246,15 @@ class Run {
 
   const Problem& asked_;
   const ProblemWithoutInPlace model_;
-  const Problem problem_;  // as the model has it
+  const Problem problem_;  // as the model sees it
   const Graph& graph_;
   Context& context_;
   EngineRun engine_run_;
   engines::EngineState engine_;
   std::vector<int> intervals_;              // C_v of each op
-  std::optional<std::vector<OpId>> start_;  // then what the first phase found
+  std::optional<std::vector<OpId>> start_;  // later the result of the first phase
   bool start_given_ = false, staged_ = false, refuted_ = false;
-  std::optional<Ticks> known_;  // the shortest that the model is known to hold
+  std::optional<Ticks> known_;  // the shortest duration of a plan that the model contains
   std::vector<OpId> found_;
   std::string failure_;
 };

@@ -1,6 +1,6 @@
-// Moccasin: retention intervals and constraint programming, by CP-SAT. Any graph without a machine,
-// both orders; least time only; needs CP-SAT. A unit of work is a millionth of CP-SAT's
-// deterministic second, or under a clock a microsecond. See moccasin.cpp and docs/why/moccasin.md.
+// Moccasin: retention intervals and constraint programming, solved by CP-SAT. Any graph without a
+// machine, both orders; least time only. A unit of work is a millionth of CP-SAT's deterministic
+// second, or with a time limit a microsecond. See moccasin.cpp and docs/why/moccasin.md.
 #pragma once
 
 #include <memory>

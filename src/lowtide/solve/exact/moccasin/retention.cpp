@@ -1,19 +1,19 @@
-// Variables: s_v^i and a_v^i of each op, and an e of each tensor that the op makes, since several
-// outputs of one computation need not be held equally long. s_v^1 is fixed where the events are
-// staged, and a_v^1 = 1 is (7).
+// Variables: s_v^i and a_v^i of each op, and an e of each tensor that the op makes, since the
+// outputs of one computation may be held for different times. s_v^1 is fixed if the events are
+// staged; a_v^1 = 1 is (7).
 //
-// (1) the objective; (2) s <= e and (3) e^i <= s^{i+1} hold for active intervals, and what is
-// inactive is fixed, so that it has one value; (4) is one `cumulative`: an interval [s, e] holds
-// its tensor at both ends, since at s the op makes it and at e an op reads it, and workspace is an
-// interval of one event; (5) by literals that say which interval of the input is meant, or by a
-// `reservoir` for each pair; (6) is `all_different` where the events are free; (7), (8) by domains.
+// (1) is the objective. (2) s <= e and (3) e^i <= s^{i+1} hold for active intervals; inactive
+// variables are fixed to one value. (4) is one `cumulative`: an interval [s, e] holds its tensor at
+// both ends, since the op makes it at s and an op reads it at e; workspace is an interval of one
+// event. (5) uses literals that select the interval of the input, or a `reservoir` for each pair.
+// (6) is `all_different` if the events are free. (7), (8) are domains.
 //
-// The paper's (10) takes what is held away at e; then an op that computes at e would find nothing,
-// which (5) allows. It is taken away at e + 1 here.
+// The paper's (10) frees a tensor at e. Then an op that is computed at e would not find it,
+// although (5) allows the read. Here it is freed at e + 1.
 //
-// Scaling: bytes and times are divided by their greatest common divisors, which changes nothing;
-// only sums beyond 2^50 are divided further, rounded so that every solution still is a plan and
-// every bound one.
+// Scaling: bytes and times are divided by their greatest common divisors, which changes nothing.
+// Only sums beyond 2^50 are divided further, rounded such that every solution is still a plan, and
+// every bound still a bound.
 #include "lowtide/solve/exact/moccasin/retention.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace lowtide::solve::exact::moccasin {
 namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 50;
-constexpr std::int64_t kAny = std::int64_t{1} << 60;  // no limit of a linear constraint
+constexpr std::int64_t kAny = std::int64_t{1} << 60;  // no limit, in a linear constraint
 
 }  // namespace
 
@@ -84,14 +84,14 @@ void RetentionModel::scale() {
   while (sum / byte_unit_ > kMost) byte_unit_ *= 2;
   tick_unit_ = std::max<std::int64_t>(1, ticks);
   while (graph_.total_time().count() / tick_unit_ > kMost) tick_unit_ *= 2;
-  // Everything held has a whole number of units, or is rounded up: see add_memory.
+  // All sizes are multiples of the unit, or rounded up: see add_memory.
   capacity_ = constant > problem_.budget ? -1 : (problem_.budget - constant).count() / byte_unit_;
   capacity_ = std::min(capacity_, 4 * kMost);
 }
 
 std::vector<std::int64_t> RetentionModel::with_lengths(const Interval& interval) {
   if (lengths_.empty()) {
-    // About 5n values up to the whole, as in the authors' program.
+    // About 5n values up to the largest length, as in the authors' program.
     const double longest = static_cast<double>(events_.end());
     const double count = 5.0 * static_cast<double>(graph_.op_count());
     lengths_ = {0};
@@ -120,7 +120,7 @@ void RetentionModel::add_after(const engines::CpExpr& a, const engines::CpExpr& 
   if (b.var != engines::CpExpr::kNone) terms.push_back({b.var, -b.coefficient});
   std::int64_t least = at_least - a.offset + b.offset;
   if (terms.empty() && least <= 0) return;
-  // Two stages are as good as two events, and smaller.
+  // A comparison of two stages is equivalent to one of two events, and smaller.
   if (terms.size() == 2 && a.coefficient == b.coefficient && a.coefficient > 1) {
     least = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(least) / static_cast<double>(a.coefficient)));
@@ -172,7 +172,7 @@ void RetentionModel::add_intervals(OpId op) {
       const engines::CpVar active[] = {interval.active},
                            absent[] = {engines::cp_not(interval.active)};
       if (k > 1) model_.add_and(std::span(&list.back().active, 1), active);
-      // With (6) the starts of intervals that are not there differ too, as in the paper.
+      // With (6) the starts of inactive intervals differ too, as in the paper.
       if (staged && !fixed) model_.add_linear({{start, 1}}, {range.high, range.high}, absent);
       for (const engines::CpVar end : list.back().ends)
         add_after(interval.start, engines::CpExpr::of(end), 0, active);  // (3)
@@ -358,7 +358,7 @@ void RetentionModel::add_objective() {
 }
 
 std::int64_t RetentionModel::unscaled(double objective) const {
-  // What is claimed of more than 63 bits proves nothing.
+  // A claim beyond 63 bits proves nothing.
   if (!(std::fabs(objective) < static_cast<double>(4 * kMost))) objective = 0;
   const auto whole = static_cast<std::int64_t>(std::ceil(objective - 1e-6));
   if (settings_.memory_first) return whole * byte_unit_;

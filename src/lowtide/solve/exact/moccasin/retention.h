@@ -15,42 +15,43 @@
 namespace lowtide::solve::exact::moccasin {
 
 struct RetentionSettings {
-  bool memory_first = false;  // phase 1: the objective is (12), the budget no constraint but (13)
-  bool reservoir = false;     // (5) by reservoirs, as in the paper; else by literals
-  bool log_lengths = false;   // intervals of log-spaced lengths alone, as the authors' program has
+  bool memory_first = false;  // phase 1: the objective is (12), and the budget appears in (13) only
+  bool reservoir = false;     // (5) by reservoirs, as in the paper; otherwise by literals
+  bool log_lengths = false;   // only log-spaced lengths of intervals, as in the authors' program
 };
 
-// A sequence of so many ops as the events have it: where they are staged, each op of a stage once,
-// in the order's sequence.
+// The sequence of `ops` ops in the order of events. Staged: each op of a stage once, in the order
+// of the sequence.
 std::vector<OpId> at_events(const Events& events, std::size_t ops, std::span<const OpId> sequence);
 
 class RetentionModel {
  public:
-  // Stops half-way, and is not to be used, if the limits say stop.
+  // If the limits stop the constructor, the model is incomplete and must not be used.
   RetentionModel(const Problem& problem, const Events& events, const RetentionSettings& settings,
                  Limits& limits);
 
-  // Some op alone needs more than the budget, whatever else is done; the model is not to be used.
+  // Some op needs more than the budget by itself; the model must not be used.
   bool hopeless() const { return capacity_ < 0 && !settings_.memory_first; }
   const engines::CpModel& model() const { return model_; }
 
-  // The values of the plan that computes these ops in this order, as far as the model has them.
+  // Hints the values of the plan that computes these ops in this order, as far as the model has
+  // them.
   void hint(std::span<const OpId> sequence);
 
-  // What a solution computes, in its order; none if the values are no solution.
+  // The computations of a solution, in order; nullopt if the values are no solution.
   std::optional<std::vector<OpId>> sequence(std::span<const std::int64_t> values) const;
 
-  // Phase 2: the duration that this objective stands for, rounded up to ticks; phase 1: the bytes.
+  // Phase 2: the duration for this objective, rounded up to ticks. Phase 1: the bytes.
   std::int64_t unscaled(double objective) const;
 
  private:
   struct Interval {
     engines::CpExpr start;     // an event
-    std::int64_t first, last;  // that it can be
+    std::int64_t first, last;  // range of the start
     engines::CpVar active;
-    std::vector<engines::CpVar> ends;  // of each tensor that the op makes
+    std::vector<engines::CpVar> ends;  // for each tensor that the op makes
   };
-  // A tensor held, wherever it comes from.
+  // An interval in which a tensor is held, of an op or of an input.
   struct Held {
     engines::CpExpr start;
     std::int64_t first;  // the earliest start
@@ -71,7 +72,7 @@ class RetentionModel {
   std::vector<Held> held(TensorId tensor) const;
   std::vector<std::int64_t> with_lengths(const Interval& interval);
   engines::CpExpr start_expr(OpId op, engines::CpVar stage_or_event) const;
-  // a - b >= at_least, if all of `enforce` hold.
+  // Adds a - b >= at_least, enforced by all of `enforce`.
   void add_after(const engines::CpExpr& a, const engines::CpExpr& b, std::int64_t at_least,
                  engines::CpModel::Literals enforce = {});
 
@@ -84,8 +85,8 @@ class RetentionModel {
   engines::CpVar one_;
   std::int64_t byte_unit_ = 1, tick_unit_ = 1, capacity_ = 0;
   std::vector<std::vector<Interval>> intervals_;  // of each op
-  std::vector<std::int64_t> lengths_;             // log-spaced, once they are asked for
-  std::vector<engines::CpVar> input_end_;         // of each tensor that is a releasable input
+  std::vector<std::int64_t> lengths_;             // log-spaced, filled in at first use
+  std::vector<engines::CpVar> input_end_;         // for each releasable input
   engines::CpVar peak_ = 0, excess_ = 0;          // phase 1: M_var and tau
 };
 

@@ -1,4 +1,4 @@
-// Between plans and values of the model, in both directions.
+// Converts plans to values of the model, and back.
 #include <algorithm>
 #include <utility>
 
@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::int64_t kNever = -1;
 
-// When each op of the sequence is computed: by number where the events are free, by stage
-// otherwise. A stage that computes an op twice, or later ones before earlier ones, is what the
-// model has no events for: the first counts, and the order is the model's.
+// The event (or, staged, the stage) of each computation of the sequence. The model has no events
+// for a stage that computes an op twice, or computes ops out of order: then the first computation
+// counts, and the order is the model's.
 std::vector<std::vector<std::int64_t>> times(const Events& events, std::size_t ops,
                                              std::span<const OpId> sequence) {
   std::vector<std::vector<std::int64_t>> all(ops);
@@ -46,7 +46,7 @@ std::vector<OpId> at_events(const Events& events, std::size_t ops, std::span<con
 
 void RetentionModel::hint(std::span<const OpId> sequence) {
   const auto when = times(events_, graph_.op_count(), sequence);
-  std::vector<std::int64_t> spare;  // events at which nothing is computed
+  std::vector<std::int64_t> spare;  // events without a computation
   if (events_.domain() == Domain::free) {
     std::vector<std::uint8_t> used(static_cast<std::size_t>(events_.end()) + 1, 0);
     for (const auto& list : when)
@@ -58,7 +58,7 @@ void RetentionModel::hint(std::span<const OpId> sequence) {
   const auto hint_start = [&](const Interval& interval, std::int64_t at) {
     model_.add_hint(interval.start.var, (at - interval.start.offset) / interval.start.coefficient);
   };
-  // The last event at which what was made at `from` is read, before it is made again.
+  // The last event at which the tensor made at `from` is read before it is made again.
   const auto last_use = [&](TensorId tensor, std::int64_t from, std::int64_t until) {
     std::int64_t last = kNever;
     for (const OpId reader : graph_.consumers(tensor))

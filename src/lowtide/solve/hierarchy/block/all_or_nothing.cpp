@@ -1,7 +1,9 @@
-// Problem: what can a block do at the least cost of looking for it?
-// Idea: all is computed once and what the backward half reads is saved; or what can be made again
-// from outside is, each op right before its first reader.
-// Loses: anything in between.
+// Problem: find options of a block with the least effort.
+//
+// Idea: compute everything once and save all tensors that the backward half reads. Or save nothing:
+// every op that can be recomputed from outside tensors is recomputed right before its first reader.
+//
+// Loses: any option between the two.
 #include "lowtide/solve/hierarchy/block/all_or_nothing.h"
 
 namespace lowtide::solve::hierarchy {

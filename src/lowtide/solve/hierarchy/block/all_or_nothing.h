@@ -1,4 +1,4 @@
-// The two options that every block has: to save all, and to compute all again.
+// Block solvers for the two options of every block: save all tensors, or recompute all.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Sorting and picking in lists of a few hundred options.
+// Sorts lists of a few hundred options, and selects from them.
 #include "lowtide/solve/hierarchy/block/block_option.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool as_good(const BlockOption& a, const BlockOption& b) {
 }  // namespace
 
 std::vector<BlockOption> pareto(std::vector<BlockOption> options) {
-  // Whoever is as good as another comes before it, or is its equal.
+  // An option that dominates another comes before it, or is equal.
   std::stable_sort(options.begin(), options.end(), [](const BlockOption& a, const BlockOption& b) {
     return std::tuple(a.time(), a.saved, a.peak(), a.forward_peak + a.backward_peak) <
            std::tuple(b.time(), b.saved, b.peak(), b.forward_peak + b.backward_peak);
@@ -32,7 +32,8 @@ std::vector<BlockOption> pareto(std::vector<BlockOption> options) {
         std::ranges::find_if(kept, [&](const BlockOption& k) { return as_good(k, option); });
     if (better == kept.end())
       kept.push_back(std::move(option));
-    else if (!better->quickest_within)  // what is proven of one holds of whoever is as good
+    else if (!better->quickest_within)  // a proof for one option holds for every option that
+                                        // dominates it
       better->quickest_within = option.quickest_within;
   }
   std::stable_sort(kept.begin(), kept.end(), [](const BlockOption& a, const BlockOption& b) {
@@ -47,14 +48,14 @@ std::vector<std::size_t> convex_hull(std::span<const BlockOption> options) {
   std::ranges::stable_sort(order, {}, [&](std::size_t i) {
     return std::tuple(options[i].time(), options[i].saved, options[i].peak());
   });
-  // Time for a byte less: it must rise from step to step.
+  // Time per saved byte: it must rise from step to step.
   const auto price = [&](std::size_t from, std::size_t to) {
     return static_cast<double>((options[to].time() - options[from].time()).count()) /
            static_cast<double>((options[from].saved - options[to].saved).count());
   };
   for (const std::size_t i : order) {
     if (!hull.empty() && options[i].saved >= options[hull.back()].saved) continue;
-    // What lies on the line between two others stays: a choice may need it.
+    // Options on the line between two others stay, since a choice may need them.
     while (hull.size() > 1 && price(hull.back(), i) < price(hull[hull.size() - 2], hull.back()))
       hull.pop_back();
     hull.push_back(i);
@@ -66,7 +67,7 @@ std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vecto
                                 std::size_t most) {
   std::ranges::stable_sort(from, std::greater(), [&](std::size_t i) { return options[i].peak(); });
   if (from.size() <= most) return from;
-  // Each below 2^63, so that their sum is below 2^64.
+  // Each is below 2^63, so their sum is below 2^64.
   const auto apart = [&](std::size_t a, std::size_t b) {
     const auto between = [](Bytes x, Bytes y) {
       return static_cast<std::uint64_t>(std::abs(x.count() - y.count()));
@@ -74,7 +75,7 @@ std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vecto
     return between(options[a].peak(), options[b].peak()) +
            between(options[a].saved, options[b].saved);
   };
-  std::vector<std::size_t> taken;  // places in `from`
+  std::vector<std::size_t> taken;  // indices into `from`
   std::vector<std::uint64_t> nearest(from.size(), UINT64_MAX);
   const auto take = [&](std::size_t place) {
     taken.push_back(place);
@@ -92,7 +93,7 @@ std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vecto
   take_least([&](std::size_t i) { return options[i].saved; });
   while (taken.size() < most) {
     const auto farthest = std::ranges::max_element(nearest);
-    if (*farthest == 0) break;  // what is left equals what is taken
+    if (*farthest == 0) break;  // all remaining options equal chosen ones
     take(static_cast<std::size_t>(farthest - nearest.begin()));
   }
   std::ranges::sort(taken);

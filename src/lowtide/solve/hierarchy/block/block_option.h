@@ -1,5 +1,5 @@
-// What a block can do: an option of HiRemate (J. Gusak et al., ICML 2025, section 3.2), one way to
-// run both of its halves.
+// An option of a block: one way to run both of its halves, with its time and memory (J. Gusak et
+// al., HiRemate, ICML 2025, section 3.2).
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,29 @@
 
 namespace lowtide::solve::hierarchy {
 
-// What a block is to be solved for: the most that may be in use while it runs, and the most that
-// may be held between its halves; as BlockOption counts both.
+// The limits for which a block is solved: the most bytes in use while it runs, and the most bytes
+// held between its halves, both counted as in BlockOption.
 struct BlockBudget {
   Bytes peak, saved;
   auto operator<=>(const BlockBudget&) const = default;
   bool covers(const BlockBudget& other) const { return other.peak <= peak && other.saved <= saved; }
 };
 
-// Ids are those of a BlockProblem's graph. What crosses the border of a block belongs to its
-// surroundings, which know how long they hold it; so it is in no number here, but for what the
-// forward half gives, which counts while that half runs.
+// Ids are those of a BlockProblem's graph. Tensors that cross the border of a block are counted by
+// its surroundings, which know how long they are held. So no figure here includes them, with one
+// exception: outputs of the forward half count while that half runs.
 struct BlockOption {
-  // What each half computes, in order; either may compute a forward op, as often as it likes.
+  // The computations of each half, in order. Either half may compute a forward op, any number of
+  // times.
   std::vector<OpId> forward, backward;
   Ticks forward_time, backward_time;
   Bytes saved;                        // held between the halves
-  Bytes forward_peak, backward_peak;  // the most that is in use while that half runs
-  // Of what crosses the border: what the backward half reads of what was there before it, apart
-  // from what ops outside make in their backward.
+  Bytes forward_peak, backward_peak;  // the most bytes in use while that half runs
+  // The tensors from outside that the backward half reads and that existed before it, without those
+  // that ops outside make in their backward.
   std::vector<TensorId> needs;
   std::string found_by;  // the block solver
-  // If that has proven that nothing which keeps this is quicker.
+  // A budget within which the block solver has proven that no option is faster, if it has.
   std::optional<BlockBudget> quickest_within;
 
   Ticks time() const { return forward_time + backward_time; }
@@ -42,23 +43,23 @@ struct BlockOption {
   bool keeps(const BlockBudget& budget) const { return budget.covers({peak(), saved}); }
 };
 
-// Without those than which another is as good in time, saved bytes and both peaks. Of equals the
-// first stays; by falling peaks, then by time.
+// The options that no other option dominates in time, saved bytes and both peaks. Of equal options
+// the first one stays. Sorted by falling peaks, then by time.
 std::vector<BlockOption> pareto(std::vector<BlockOption> options);
 
-// Of options alone those that are the best at some price of a saved byte, by falling saved bytes
-// and rising times: all that a choice by prices can use. Their numbers.
+// The indices of the options that are optimal at some price of a saved byte, by falling saved bytes
+// and rising times: all options that a choice by prices can use.
 std::vector<std::size_t> convex_hull(std::span<const BlockOption> options);
 
-// At most `most` of those, as far apart as the paper has them: the highest peak, the lowest, as in
-// its code also the quickest and the one that saves least, then again and again the one that is
-// farthest from all that are taken. Of equal peaks, as several limits of saved bytes give them, the
-// saved bytes tell how far. By falling peaks.
+// At most `most` of the options `from`, as far apart as in the paper: the highest peak, the lowest
+// peak, as in its code also the fastest and the one that saves least, then repeatedly the option
+// farthest from all chosen ones. Among options of equal peak, the distance is that of the saved
+// bytes. By falling peaks.
 std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vector<std::size_t> from,
                                 std::size_t most);
 
-// How many of `total` options each of several blocks may have, in proportion to their ops, two at
-// least.
+// The number of options for each of several blocks, of `total`, in proportion to their ops; at
+// least two.
 std::vector<std::size_t> shares_of(std::size_t total, std::span<const std::size_t> ops);
 
 }  // namespace lowtide::solve::hierarchy

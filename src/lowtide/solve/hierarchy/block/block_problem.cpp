@@ -1,5 +1,5 @@
-// The border is told from the inside by who makes a tensor and who reads it. Prices come from one
-// run of `simulate` over both halves, less what of the border was in use at each step.
+// Producers and readers of a tensor decide whether it crosses the border. Prices come from one run
+// of `simulate` over both halves, minus the border tensors in use at each step.
 #include "lowtide/solve/hierarchy/block/block_problem.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-// What of the border is in use on behalf of the surroundings.
+// The border tensors that are in use on behalf of the surroundings.
 class Border {
  public:
   explicit Border(const Graph& graph) : graph_(graph), in_use_(graph.tensor_count(), 0) {}
@@ -40,7 +40,8 @@ class Border {
 
 }  // namespace
 
-// Makes the graph of a block: its tensors as its ops name them, its ops, and `rest`.
+// Makes the graph of a block: its tensors, in the order in which its ops name them, its ops, and
+// `rest`.
 class BlockProblem::Builder {
  public:
   Builder(BlockProblem& problem, const Partition& partition)
@@ -74,7 +75,7 @@ class BlockProblem::Builder {
   bool is_inside(OpId op) const { return op.valid() && local_op_.contains(op); }
   bool is_forward(std::size_t op) const { return problem_.forward_[op] != 0; }
 
-  // The tensor of the block that is this one of the network.
+  // The tensor of the block for this tensor of the network.
   std::int64_t tensor(TensorId id) {
     const auto [place, is_new] =
         local_tensor_.try_emplace(id, static_cast<std::int64_t>(problem_.tensors_.size()));
@@ -93,8 +94,8 @@ class BlockProblem::Builder {
     return place->second;
   }
 
-  // What an op outside makes: an input, or made by `rest` if only the backward half reads it, and
-  // it is made by the backward or by what stands between that and the forward.
+  // A tensor from outside is an input. It is made by `rest` if only the backward half reads it and
+  // the backward, or an op between the forward and the backward, makes it.
   void add_read(TensorId id, std::int64_t local) {
     const OpId maker = network_.producer(id);
     const bool late = maker.valid() &&
@@ -109,7 +110,7 @@ class BlockProblem::Builder {
       problem_.inputs_ += network_.bytes(id);
     }
   }
-  // What an op of the block makes: read by `rest` or an output if it is needed outside.
+  // A tensor of the block is read by `rest`, or is an output, if it is needed outside.
   void add_given(TensorId id, std::int64_t local) {
     const bool given = std::ranges::any_of(network_.consumers(id),
                                            [&](OpId reader) { return !is_inside(reader); });
@@ -127,7 +128,8 @@ class BlockProblem::Builder {
     op.time = network_.time(id);
     op.workspace = network_.workspace(id);
     op.recomputable = network_.recomputable(id) && reruns[id.index()] != 0;
-    // Also those that read what the op mutates: it runs once, and they may not after it.
+    // Includes the readers of tensors that the op mutates: it runs once, and they may not run after
+    // it.
     for (const OpId before : network_.predecessors(id))
       if (const auto found = local_op_.find(before); found != local_op_.end())
         links.after.push_back(static_cast<std::int64_t>(found->second));
@@ -139,7 +141,7 @@ class BlockProblem::Builder {
   void add_rest() {
     const std::vector<OpId>& ops = problem_.ops_;
     problem_.rest_ = OpId(ops.size());
-    // What ops outside wait for comes before them, whether or not they read anything of it.
+    // Ops on which ops outside wait come before them, even if those read none of their tensors.
     for (std::size_t i = 0; i < ops.size(); ++i)
       if (is_forward(i) &&
           !std::ranges::all_of(network_.successors(ops[i]), [&](OpId op) { return is_inside(op); }))
@@ -150,7 +152,7 @@ class BlockProblem::Builder {
     graph_.add_op(std::move(op), rest_);
   }
 
-  // The forward half as the network has it, `rest`, and the backward half.
+  // The forward half as in the network, `rest`, and the backward half.
   std::vector<std::int64_t> order() const {
     std::vector<std::int64_t> order(problem_.ops_.size());
     std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -203,7 +205,7 @@ std::optional<BlockOption> BlockProblem::recompute_all() const {
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const TensorId id(i);
     const OpId maker = graph.producer(id);
-    // What cannot be made again stays, and what it is made of may go.
+    // Tensors that cannot be recomputed stay, and their inputs may be freed.
     if (maker.valid() && maker != rest_ && is_forward(maker) && graph.recomputable(maker))
       dropped.push_back(id);
   }
@@ -310,7 +312,7 @@ Bytes BlockProblem::least_peak(OpId op) const {
   for (const InPlacePair& pair : graph.in_place(op)) bytes -= graph.bytes(pair.output);
   for (const TensorId id : graph.inputs(op)) {
     const OpId maker = graph.producer(id);
-    // What the forward half gives is the surroundings' in the backward half.
+    // In the backward half, outputs of the forward half belong to the surroundings.
     const bool ours = maker.valid() && maker != rest_ &&
                       (!has_backward() || is_forward(op) || !is_forward(maker) ||
                        std::ranges::find(graph.consumers(id), rest_) == graph.consumers(id).end());
@@ -329,7 +331,7 @@ Problem BlockProblem::problem(const BlockBudget& budget, std::optional<Graph>& l
   std::vector<Bytes> workspaces;
   for (std::size_t i = 0; i < graph.op_count(); ++i) workspaces.push_back(graph.workspace(OpId(i)));
   workspaces[rest_.index()] = budget.peak - budget.saved;
-  // To copy a graph takes about as long as to cut it.
+  // Copying a graph takes about as long as extracting it.
   limited = (limited ? std::move(*limited) : Graph(graph)).with_workspaces(workspaces);
   return {.graph = *limited, .budget = most, .order = Order::given};
 }

@@ -1,4 +1,4 @@
-// The interface that every block solver has, and the table that everything iterates over.
+// The interface of block solvers, and their table.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@
 
 namespace lowtide::solve::hierarchy {
 
-// What is asked of a block solver. All that it points to outlives the call.
+// The input of a block solver. Everything that it refers to outlives the call.
 struct BlockTask {
   const BlockProblem& block;
-  const Level& level;  // for those that choose among options of the blocks inside
-  // One for the whole network. An option need not keep one to be of use, but those that do not keep
-  // any are worth little.
+  const Level& level;  // for solvers that choose among options of the inner blocks
+  // The whole network has one budget. An option that exceeds every budget may still be useful, but
+  // rarely is.
   std::span<const BlockBudget> budgets;
-  std::span<const BlockOption> known;  // options that there are: something to begin from
+  std::span<const BlockOption> known;  // options found so far, to start from
   const SolverTable* solvers = nullptr;
   std::uint64_t seed = 0;
   int threads = 1;
-  Order order = Order::given;  // of first computations
+  Order order = Order::given;  // order of first computations
 };
 
 class BlockSolver {
@@ -36,24 +36,24 @@ class BlockSolver {
   virtual ~BlockSolver() = default;
 
   virtual std::string_view name() const = 0;
-  virtual std::string_view summary() const = 0;  // what it is for, in a line
-  // What must be there for it to run and is not: empty if nothing is missing. To look for it may
-  // take seconds; `stop` ends that.
+  virtual std::string_view summary() const = 0;  // its purpose, in one line
+  // What the solver needs but is not installed; empty if nothing is missing. The search for it may
+  // take seconds; `stop` ends it.
   virtual std::string missing(const std::function<bool()>& /*stop*/ = {}) const { return {}; }
-  // Whether it takes long: then there is to be a plan before it is asked.
+  // Whether the solver is slow. Then a plan must exist before it is called.
   virtual bool is_slow() const { return false; }
-  // Whether it takes so little at any level that what is slow begins from what it finds.
+  // Whether the solver is so fast at any level that slow solvers start from its options.
   virtual bool is_quick_start() const { return false; }
-  // Whether, asked again, it goes on from the options that there are.
+  // Whether a further call continues from the options found so far.
   virtual bool goes_on() const { return false; }
-  // Whether what it finds is dear enough to be kept on disk from one run to the next.
+  // Whether its options are expensive enough to be cached on disk.
   virtual bool is_kept() const { return false; }
-  // Of what others have made, if what it finds depends on that; asked after `missing`.
+  // The version of external software on which its options depend; asked after `missing`.
   virtual std::string version() const { return {}; }
-  // Whether it suits the block.
+  // Whether the solver can solve this block.
   virtual Support supports(const BlockTask& task) const = 0;
-  // Options, priced by `task.block`. Deterministic for the seed and a limit of work; returns within
-  // 50 ms of a cancel or a deadline with what there is.
+  // Returns options, priced by `task.block`. Deterministic for a seed and a work limit. Returns the
+  // options found so far within 50 ms of a cancel or a deadline.
   virtual std::vector<BlockOption> solve(const BlockTask& task, Limits& limits) const = 0;
 };
 
@@ -67,7 +67,7 @@ class BlockSolverTable {
   std::vector<std::unique_ptr<BlockSolver>> all_;
 };
 
-// Every block solver of ours, in the order in which people should read of them.
+// All built-in block solvers, in the order of the documentation.
 BlockSolverTable make_block_solvers();
 
 }  // namespace lowtide::solve::hierarchy

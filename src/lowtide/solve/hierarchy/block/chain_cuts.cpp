@@ -1,7 +1,7 @@
-// Forward nodes are cut wherever few data cross. Each backward node then goes to a stage whose data
-// it reads, as early in the backward as it can, but not before that of the forward nodes that read
-// the same inputs of the graph. Where what it reads and what it depends on leave it no stage, the
-// stages between are joined.
+// The forward is cut wherever few data cross. Each backward node then goes to a stage whose data it
+// reads, as early in the backward as possible, but not before the stage of the forward nodes that
+// read the same graph inputs. If the data and the dependencies of a node allow no stage, the stages
+// between are joined.
 #include "lowtide/solve/hierarchy/block/chain_cuts.h"
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-constexpr std::size_t kMostCrossing = 3;  // tensors between two stages
+constexpr std::size_t kMostCrossing = 3;  // most tensors between two stages
 
 }  // namespace
 
@@ -67,7 +67,7 @@ void ChainCuts::find_readers() {
     if (!view_.is_forward(k)) continue;
     for (const std::size_t d : reads_[k]) last_forward_[d] = std::max(last_forward_[d], place_[k]);
   }
-  // What a backward op waits for beside data.
+  // Ops that a backward op follows although it reads none of their data.
   node_of_.assign(graph_.op_count(), kNone);
   for (std::size_t k = 0; k < view_.node_count(); ++k) {
     const LevelNode& node = level_.nodes[k];
@@ -93,7 +93,7 @@ void ChainCuts::find_cuts() {
   }
 }
 
-// Each stage is then a run of as many of those that there were, and all of them fit still.
+// Each new stage is a range of old stages, and all assignments stay valid.
 void ChainCuts::join(std::size_t most_stages) {
   const std::size_t count = stage_count();
   std::vector<std::size_t> left;
@@ -102,7 +102,7 @@ void ChainCuts::join(std::size_t most_stages) {
   cuts_ = std::move(left);
 }
 
-// The last stage whose forward reads an input of the graph; the last of all if none does.
+// The last stage whose forward reads an input of the graph; the last stage if none does.
 std::size_t ChainCuts::last_reading(TensorId input) const {
   std::size_t last = kNone;
   for (const OpId reader : graph_.consumers(input)) {
@@ -113,7 +113,7 @@ std::size_t ChainCuts::last_reading(TensorId input) const {
   return last == kNone ? cuts_.size() : last;
 }
 
-// False if stages had to be joined.
+// Returns false if stages had to be joined.
 bool ChainCuts::find_stages() {
   stage_.assign(view_.node_count(), 0);
   for (std::size_t i = 0; i < forward_.size(); ++i) stage_[forward_[i]] = stage_at(i);

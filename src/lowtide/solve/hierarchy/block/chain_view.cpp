@@ -1,5 +1,5 @@
-// The options of each stage: how its halves can run, what they take and what is held between them,
-// with the border before the stage and without.
+// Computes the options of each stage: the ways to run its halves, their memory, and the bytes held
+// between them, with and without the border before the stage.
 #include "lowtide/solve/hierarchy/block/chain_view.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-constexpr std::size_t kMostStageOptions = 48;  // of a stage, in the given order
-constexpr std::size_t kMostReordered = 16;     // backward nodes of a stage
+constexpr std::size_t kMostStageOptions = 48;  // for each stage, in the given order
+constexpr std::size_t kMostReordered = 16;     // most backward nodes of a stage that are reordered
 
 class StageMaker : private ChainCuts {
  public:
@@ -29,7 +29,7 @@ class StageMaker : private ChainCuts {
     border_.resize(count + 1);
     for (const auto* half : {&forward_, &backward_})
       for (const std::size_t k : *half) nodes_[stage_[k]].push_back(k);
-    // Of data: the last stage whose backward needs what a backward made; kNone if none does.
+    // By data: the last stage whose backward needs tensors of a backward; kNone if none does.
     std::vector<std::size_t> until(view_.data().size(), kNone);
     for (const std::size_t b : backward_)
       for (const std::size_t d : reads_[b])
@@ -62,7 +62,7 @@ class StageMaker : private ChainCuts {
   }
 
  private:
-  // Steps of a half of a stage, where each child inside uses its option of this rank of so many.
+  // The steps of a half of a stage, in which each child uses its option of this rank among `count`.
   std::vector<LevelStep> steps(std::size_t s, bool forward, std::size_t rank,
                                std::size_t ranks) const {
     std::vector<LevelStep> result;
@@ -78,7 +78,7 @@ class StageMaker : private ChainCuts {
     return result;
   }
 
-  // All options, since the table grows with their sum alone; from the most saved bytes to the
+  // All options, since the table grows only with their sum; from the most saved bytes to the
   // fewest.
   std::vector<std::size_t> ranked(std::size_t child) const {
     const Child& it = level_.children[child];
@@ -146,11 +146,11 @@ class StageMaker : private ChainCuts {
     return d != kNone && by_forward(d) &&
            (view_.data()[d].kept || (first && view_.data()[d].given));
   }
-  // Whether forward data cross the border behind a stage.
+  // Whether forward data cross the border after a stage.
   bool crosses(std::size_t d, std::size_t s) const {
     return stage_[view_.data()[d].maker] <= s && s < last_forward_stage(d);
   }
-  // Whether what the forward of a stage makes is there after it, whatever is saved.
+  // Whether tensors of the forward of a stage exist after it, whatever is saved.
   bool outlasts(TensorId id, std::size_t s, bool first) const {
     const std::size_t d = data_of_[id.index()];
     if (d == kNone || !by_forward(d)) return false;
@@ -166,16 +166,16 @@ class StageMaker : private ChainCuts {
       if (!free(id, first)) list.push_back(id);
   }
 
-  // Whether what a backward made is needed after the backward of a stage.
+  // Whether tensors of a backward are needed after the backward of a stage.
   bool outlives(std::size_t d, std::size_t s) const {
     return view_.data()[d].kept || (needed_until_[d] != kNone && needed_until_[d] < s);
   }
 
-  // Steps of the backward of a stage, each time one after which the least is in use: so a gradient
-  // of weights, with which what the layer has read may go, comes before what the next backward
-  // reads.
+  // The steps of the backward of a stage, each time the step after which the fewest bytes are in
+  // use. So a weight gradient, after which the layer's input can be freed, comes before the ops
+  // that the next backward reads.
   std::vector<LevelStep> leanest(std::size_t s, std::vector<LevelStep> steps) const {
-    std::unordered_map<std::size_t, std::size_t> readers;  // of data, in the steps to come
+    std::unordered_map<std::size_t, std::size_t> readers;  // by data, among the remaining steps
     for (const LevelStep& step : steps)
       for (const std::size_t d : reads_[step.node]) ++readers[d];
     const auto more = [&](std::size_t node) {
@@ -209,15 +209,15 @@ class StageMaker : private ChainCuts {
     return result;
   }
 
-  // What the halves of a stage compute, and what its backward reads that was there before.
+  // The computations of the halves of a stage, and the earlier tensors that its backward reads.
   struct Halves {
     std::vector<OpId> forward, backward;
-    std::unordered_set<TensorId> read;   // by the backward, before it makes it if it does
-    std::unordered_set<TensorId> saved;  // of that, what the forward made
-    // Of that, what backward nodes of other stages made, and what crosses into the stage.
+    std::unordered_set<TensorId> read;  // by the backward, before the backward makes it, if it does
+    std::unordered_set<TensorId> saved;  // of these, tensors of the forward
+    // Of these: tensors of backward nodes of other stages, and tensors that cross into the stage.
     std::vector<TensorId> gradients, border_read;
-    std::vector<TensorId> border;  // all that crosses into the stage
-    std::vector<TensorId> begun;   // what a barrier here made for backwards to come
+    std::vector<TensorId> border;  // all tensors that cross into the stage
+    std::vector<TensorId> begun;   // tensors that a barrier here made for later backwards
   };
 
   void add_option(std::size_t s, std::vector<LevelStep> forward_steps,
@@ -323,10 +323,10 @@ class StageMaker : private ChainCuts {
   Order order_;
   Limits& limits_;
   ChainView& chain_;
-  std::vector<std::size_t> needed_until_;         // of data made by a backward: the last stage
-  std::vector<std::size_t> data_of_;              // of each tensor
-  std::vector<std::vector<std::size_t>> nodes_;   // of each stage
-  std::vector<std::vector<std::size_t>> border_;  // in front of each stage
+  std::vector<std::size_t> needed_until_;  // by data of a backward: the last stage that needs them
+  std::vector<std::size_t> data_of_;       // by tensor
+  std::vector<std::vector<std::size_t>> nodes_;   // by stage
+  std::vector<std::vector<std::size_t>> border_;  // before each stage
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A level as a chain of stages, for those who plan chains.
+// A level as a chain of stages, for solvers of chains.
 #pragma once
 
 #include <array>
@@ -12,52 +12,53 @@
 
 namespace lowtide::solve::hierarchy {
 
-// Numbers that depend on whether the stage runs for the first time, before `rest`, or again. Then
-// what is given to `rest` is held by the surroundings; the first time it is not.
+// Bytes that depend on whether the stage runs for the first time (before `rest`) or again. When it
+// runs again, the surroundings hold the tensors that `rest` reads; the first time they do not.
 struct ByRun {
   Bytes again, first;
   Bytes of(bool is_first) const { return is_first ? first : again; }
   Bytes& of(bool is_first) { return is_first ? first : again; }
 };
 
-// Forward and backward of a stage, with what lies between them held. Peaks are beyond what is in
-// use before the run, but the backward one counts what was held for it. The border before the stage
-// counts in those `with_border`, up to its last use in the run; whoever holds it anyway leaves it
-// out.
+// One way to run forward and backward of a stage, with the tensors between them held. Peaks exclude
+// the bytes in use before the run, but the backward peak includes the held tensors. Peaks
+// `with_border` also include the border before the stage up to its last use in the run; the others
+// are for callers that hold the border anyway.
 struct StageOption {
   std::vector<LevelStep> forward, backward;
   Ticks forward_time, backward_time;
-  bool needs_forward = false;  // the backward reads something that the forward made
-  bool needs_inside = false;   // and that does not cross to the next stage
-  bool needs_border = false;   // or something that crosses to the next stage
+  bool needs_forward = false;  // the backward reads tensors that the forward made
+  bool needs_inside = false;   // some of these do not cross to the next stage
+  bool needs_border = false;   // some of these cross to the next stage
   ByRun forward_peak, backward_peak, forward_peak_with_border, backward_peak_with_border;
-  // Between the two: what the backward reads of what the forward made, with all of the border to
-  // the next stage if that is needed too, and what it reads of the border before.
+  // held: bytes between forward and backward: tensors of the forward that the backward reads, with
+  // the whole border to the next stage if it reads any of it. held_before: bytes of the border
+  // before the stage that the backward reads.
   ByRun held, held_before;
 };
 
-// What lies between two places where at most a few tensors cross from forward to forward nodes.
+// A part of the chain between two cuts, which few tensors cross from forward to forward nodes.
 struct Stage {
   std::vector<StageOption> options;
-  // The forward alone with nothing saved; may be a part of a plan if it may run again.
+  // The forward alone, with nothing saved; allowed in a plan if all of it is recomputable.
   std::vector<LevelStep> pass;
   bool may_pass = false;
   Ticks pass_time;
-  ByRun pass_peak, pass_peak_with_border;  // if what crosses into the stage ends there too
-  ByRun border;                            // what crosses to the next stage
-  Bytes lasting;                           // what it makes that is given to `rest` or is an output
-  Bytes in_use;                            // of what backward nodes made, right before its backward
+  ByRun pass_peak, pass_peak_with_border;  // if the border before the stage is freed in it too
+  ByRun border;                            // tensors that cross to the next stage
+  Bytes lasting;  // tensors that it makes which `rest` reads or which are outputs
+  Bytes in_use;   // tensors of backward nodes, right before its backward
 };
 
 struct ChainView {
   std::vector<Stage> stages;
-  Bytes outputs;       // what forward nodes make that stays to the end
+  Bytes outputs;       // tensors of forward nodes that stay to the end
   std::string reason;  // why there is no chain; empty if there is one
 
-  // The view and the level must be those of the block. Neighbours are joined until there are no
-  // more stages than so many. Where the order is free, there are options too whose backward runs in
-  // the order that leaves the least in use. Without limits only the reason is looked for; if they
-  // say stop, it is that.
+  // `view` and `level` must be those of the block. Neighbouring stages are joined until there are
+  // at most `most_stages`. With a free order there are also options whose backward runs in an order
+  // that keeps the fewest bytes in use. Without limits only the reason is computed. If the limits
+  // stop the constructor, that is the reason.
   ChainView(const BlockProblem& block, const Level& level, const LevelView& view,
             std::size_t most_stages, Order order, Limits* limits);
 };

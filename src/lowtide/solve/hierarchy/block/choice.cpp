@@ -1,20 +1,20 @@
-// Problem: each block inside may be run in several ways. Which, so that all together keep the
-// budget and lose the least time?
+// Problem: each inner block may be run in several ways. Choose an option for each, so that all
+// together keep the budget with the least time.
 //
-// Idea: each half of each block runs once. Then what is in use while a node runs is what the blocks
-// save whose forward half has run and whose backward half has not, and something else that hardly
-// depends on the choice. Backward halves undo forward ones, so from the last backward node to the
-// first the set of these blocks only grows, and over the forward nodes from the first to the last:
-// limits on sums over nested sets. Going through them, whenever one is broken the step that costs
-// the least time for a byte is taken, over all blocks that count: for options on convex hulls that
-// is the optimum, but for the last step. What else is in use is measured by a simulation of the
-// choice, which is then made anew, a few times.
+// Idea: each half of each block runs once. The bytes in use while a node runs are the saved bytes
+// of the blocks whose forward half has run and whose backward half has not, plus bytes that hardly
+// depend on the choice. Backward halves follow in reverse order, so from the last backward node to
+// the first the set of these blocks only grows, and likewise over the forward nodes from the first
+// to the last. These are limits on sums over nested sets. Go through the sets; while a limit is
+// exceeded, take the step that costs the least time per byte, over all blocks in the set. For
+// options on convex hulls this is optimal except for the last step. The other bytes in use are
+// measured by a simulation of the choice, and the choice is repeated a few times.
 //
-// Where equal blocks repeat it is the same as asking of each what a byte is worth: near-linear, for
-// a million ops as well.
+// If equal blocks repeat, this is equivalent to one price of a byte for all blocks. It is
+// near-linear, also for a million ops.
 //
-// Loses: at budgets so tight that a forward half should run more than once, as from a checkpoint
-// before several blocks: then larger blocks are needed, or a solver that may do that.
+// Loses: at budgets so tight that a forward half must run more than once, as from a checkpoint
+// before several blocks. Then larger blocks are needed, or a solver that recomputes halves.
 #include "lowtide/solve/hierarchy/block/choice.h"
 
 #include <algorithm>
@@ -30,10 +30,10 @@ namespace lowtide::solve::hierarchy {
 namespace {
 
 constexpr int kRounds = 6;  // of choosing and measuring
-// A round that wins less than this share of the time that is lost is the last.
+// The last round is the one that gains less than this share of the overhead.
 constexpr double kLittle = 0.002;
 
-using Step = std::pair<double, std::size_t>;  // the price of a byte, and whose step it is
+using Step = std::pair<double, std::size_t>;  // price of a byte, and the block
 
 }  // namespace
 
@@ -66,7 +66,7 @@ bool Choice::has_choice() const {
   return std::ranges::any_of(hulls_, [](const Hull& hull) { return hull.size() > 1; });
 }
 
-// Of a byte less.
+// The time of one byte less.
 double Choice::price(const Hull::value_type& from, const Hull::value_type& to) {
   return static_cast<double>((to.second->time() - from.second->time()).count()) /
          static_cast<double>((from.second->saved - to.second->saved).count());
@@ -85,7 +85,7 @@ bool Choice::run(const BlockBudget& budget) {
     const std::vector<std::size_t> before = at_;
     bool little = false;
     if (round == 0 && take_once()) {
-      // measured by whoever made the level
+      // Measured by the code that made the level.
     } else {
       if (!measure()) break;
       const auto& [live, used, duration] = now_;
@@ -123,7 +123,7 @@ std::vector<OpId> Choice::chosen_sequence() const {
   return task_.level.sequence(steps);
 }
 
-// False if there is no time for it.
+// Returns false if there is no time for it.
 bool Choice::measure() {
   if (const auto known = measured_.find(at_); known != measured_.end()) {
     now_ = known->second;
@@ -146,8 +146,9 @@ bool Choice::measure() {
   return true;
 }
 
-// What the level knows of everything once, all saved. False if it knows nothing, or if the options
-// that are chosen are others: the quickest of a block may compute an op of no duration twice.
+// The figures that the level has for computing everything once with all tensors saved. Returns
+// false if it has none, or if other options are chosen: the fastest option of a block may compute
+// an op of no duration twice.
 bool Choice::take_once() {
   std::vector<std::size_t> lengths;
   std::size_t all = 0;
@@ -177,7 +178,7 @@ std::size_t Choice::length(std::size_t i) const {
   return node.kind == LevelNode::Kind::forward ? option.forward.size() : option.backward.size();
 }
 
-// Of a half, with the option that is chosen now.
+// Of a half, with its present option.
 Bytes Choice::own_peak(std::size_t i) const {
   const LevelNode& node = nodes()[i];
   if (node.op.valid()) return {};
@@ -185,9 +186,10 @@ Bytes Choice::own_peak(std::size_t i) const {
   return node.kind == LevelNode::Kind::forward ? option.forward_peak : option.backward_peak;
 }
 
-// Anew from the most that can be saved, such that each sum is within its limit.
+// Chooses again, starting from the most saved bytes, such that each sum is within its limit.
 void Choice::choose(Bytes most, Bytes most_saved) {
-  // What else is in use at each node, beside what counted blocks save and what its own block needs.
+  // The bytes in use at each node, without the saved bytes of counted blocks and the needs of its
+  // own block.
   std::vector<Bytes> other = now_.live;
   for_each_set([&](std::size_t node, Bytes sum, auto&&) { other[node] -= sum + own_peak(node); },
                false);
@@ -207,8 +209,8 @@ void Choice::choose(Bytes most, Bytes most_saved) {
       true);
 }
 
-// To the next option of the half's own block that needs less while this half runs. Says whether
-// there was one.
+// Takes the next option of the half's own block that needs less while this half runs. Returns
+// whether there was one.
 bool Choice::step_own(std::size_t i) {
   const LevelNode& node = nodes()[i];
   if (node.op.valid()) return false;
@@ -221,9 +223,9 @@ bool Choice::step_own(std::size_t i) {
   return false;
 }
 
-// Calls `visit` for each node with the sum of what the blocks save that are held there: backward
-// nodes from the last, then the others from the first. With `steps`, a third argument takes the
-// cheapest step of these blocks and says by how much it lowers the sum.
+// Calls `visit` for each node with the sum of the saved bytes of the blocks held there: backward
+// nodes from the last, then the others from the first. With `steps`, the third argument takes the
+// cheapest step of these blocks, and returns by how much it lowers the sum.
 template <class Visit>
 void Choice::for_each_set(Visit visit, bool steps) {
   const auto pass = [&](std::ptrdiff_t begin, std::ptrdiff_t end,

@@ -1,4 +1,5 @@
-// Which option of each block inside, if each half of each runs once. Private to the block solvers.
+// Chooses an option for each inner block, if each half of each block runs once. Private to the
+// block solvers.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +14,22 @@ namespace lowtide::solve::hierarchy {
 
 class Choice {
  public:
-  // Both must outlive it.
+  // Both must outlive this object.
   Choice(const BlockTask& task, Limits& limits);
 
-  // Whether there is a block inside with more than one option that may be the best.
+  // Whether some inner block has more than one option on its convex hull.
   bool has_choice() const;
-  // Chooses for a budget. Says whether the choice was seen to keep it.
+  // Chooses for a budget. Returns whether the choice was measured to keep the budget.
   bool run(const BlockBudget& budget);
 
-  // Of the last run: the ops of the best choice that keeps the budget, or else of that with the
-  // smallest peak; empty if there was no time for any.
+  // The ops of the best choice of the last run that keeps the budget, or else of the choice with
+  // the smallest peak; empty if there was no time for any.
   const std::vector<OpId>& sequence() const { return found_; }
-  // And which option of each child that was.
+  // The option of each child in that choice.
   const std::vector<std::size_t>& options() const { return found_options_; }
 
  private:
-  using Hull = std::vector<std::pair<std::size_t, const BlockOption*>>;  // with the option's number
+  using Hull = std::vector<std::pair<std::size_t, const BlockOption*>>;  // the index and the option
 
   const std::vector<LevelNode>& nodes() const { return task_.level.nodes; }
   static double price(const Hull::value_type& from, const Hull::value_type& to);
@@ -46,16 +47,16 @@ class Choice {
   const BlockTask& task_;
   Limits& limits_;
   std::vector<Hull> hulls_;
-  std::vector<std::size_t> first_, last_;  // nodes of each child
+  std::vector<std::size_t> first_, last_;  // node of each child
   std::optional<std::size_t> rest_;        // node
   Bytes border_at_rest_;
-  std::vector<std::size_t> at_;  // on its hull
+  std::vector<std::size_t> at_;  // index on its hull
   struct Measured {
-    std::vector<Bytes> live;  // at most, while each node runs
+    std::vector<Bytes> live;  // the largest while each node runs
     Bytes used;
     Ticks duration;
   };
-  // Of each choice so far: those for neighbouring budgets pass the same ones.
+  // All choices so far: neighbouring budgets pass the same ones.
   std::map<std::vector<std::size_t>, Measured> measured_;
   Measured now_;
   std::vector<OpId> found_;

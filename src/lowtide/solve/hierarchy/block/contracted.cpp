@@ -1,14 +1,14 @@
-// Problem: which options of the blocks inside, and which of their forward halves run again?
+// Problem: choose options of the inner blocks, and the forward halves to recompute.
 //
-// Idea: with one option of each fixed, a level is a graph like any other, a few tens of times
-// smaller than what it stands for; so what plans graphs plans it: `evict` makes a first plan, and
-// `search` goes on from it. The options are those that a choice by prices takes for several
-// budgets, from the one that there is up to what needs nothing: the larger it is, the more is left
-// to running halves again. The most promising of these gets most of the work.
+// Idea: with one fixed option for each inner block, a level is an ordinary graph, smaller by a
+// factor of ten or more than its ops. So solvers of graphs plan it: `evict` makes a first plan, and
+// `search` improves it. The options are chosen by prices for several budgets, from the real budget
+// up to the need of the fastest options: the larger that budget, the more is left to recomputing
+// halves. The most promising of these choices gets most of the work.
 //
 // Invariant: every option was priced on the block's own graph.
 //
-// Loses: the options are the same each time a half runs.
+// Loses: a half has the same option each time it runs.
 #include "lowtide/solve/hierarchy/block/contracted.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-// How far the budget of the choice goes from the one that there is to what needs nothing.
+// Budgets of the choice: positions between the real budget and the need of the fastest options.
 constexpr std::array kLooser = {0.0, 0.15, 0.4, 1.0};
 constexpr double kTrials = 0.4;  // of the work
 
@@ -91,7 +91,7 @@ class Contracted final : public BlockSolver {
     return best.contraction->spelled_out(sequence_of(*best.plan));
   }
 
-  // What everything once needs.
+  // The need of computing everything once.
   static Bytes highest(const BlockTask& task, Limits& limits) {
     Choice choice(task, limits);
     choice.run({Bytes::max(), Bytes::max()});

@@ -1,4 +1,4 @@
-// Local search on the graph whose ops are halves of the blocks inside.
+// Local search on the graph whose ops are the halves of inner blocks.
 #pragma once
 
 #include <memory>

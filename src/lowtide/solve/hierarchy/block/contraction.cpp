@@ -1,5 +1,5 @@
-// A tensor of the block is one of the contraction if it is read by another node than those of the
-// block that makes it, or by an op that was taken out of one.
+// A tensor of the block is a tensor of the contraction if a node reads it that does not contain its
+// producer, or an op that was taken out of a half.
 #include "lowtide/solve/hierarchy/block/contraction.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ constexpr std::size_t kNone = SIZE_MAX;
 
 }  // namespace
 
-// Adds the nodes of the level to the graph one after the other.
+// Adds the nodes of the level to the graph, one after the other.
 class Contraction::Builder {
  public:
-  // `options`: of each child.
+  // `options`: one for each child.
   Builder(Contraction& made, std::span<const std::size_t> options)
       : made_(made),
         problem_(made.task_.block),
@@ -38,7 +38,8 @@ class Contraction::Builder {
       for (const OpId op : level_.children[c].ops) child_of_[op.index()] = c;
   }
 
-  // Says which ops stand before their half, and which halves may then run again.
+  // Decides which ops come before their half as separate ops, and which halves may then be
+  // recomputed.
   void lift() {
     for (std::size_t i = 0; i < block_.op_count(); ++i) {
       const OpId op(i);
@@ -93,19 +94,19 @@ class Contraction::Builder {
     const OpId maker = block_.producer(id);
     return maker.valid() && child_of_[maker.index()] == child && !is_lifted(maker);
   }
-  // Whether it is there before the backward.
+  // Whether the tensor exists before the backward.
   bool is_early(TensorId id) const {
     const OpId maker = block_.producer(id);
     return !maker.valid() || (maker != problem_.rest() && problem_.is_forward(maker));
   }
-  // Whether a tensor that a half makes is needed outside of the child.
+  // Whether a tensor of a half is needed outside of the child.
   bool leaves(TensorId id, std::size_t child) const {
     return block_.is_output(id) || std::ranges::any_of(block_.consumers(id), [&](OpId reader) {
              return child_of_[reader.index()] != child;
            });
   }
 
-  // The tensor of the contraction that is this one of the block.
+  // The tensor of the contraction for this tensor of the block.
   std::int64_t tensor(TensorId id) {
     if (std::int64_t& place = tensors_[id.index()]; place != kMissing) return place;
     Tensor made;
@@ -141,7 +142,7 @@ class Contraction::Builder {
     Op op;
     op.time = forward ? option.forward_time : option.backward_time;
     OpLinks links;
-    Bytes held = option.saved;  // with what leaves
+    Bytes held = option.saved;  // with the outputs
     for (const OpId inner : child.ops) {
       if (problem_.is_forward(inner) != forward) continue;
       if (is_lifted(inner)) {
@@ -149,7 +150,7 @@ class Contraction::Builder {
         continue;
       }
       nodes_[inner.index()] = static_cast<std::int64_t>(ops_.size());
-      // What is there before the backward, its option says itself.
+      // Tensors that exist before the backward are listed by its option.
       for (const TensorId read : block_.inputs(inner))
         if (!is_made_in(read, node.child) && (forward || !is_early(read)))
           links.inputs.push_back(tensor(read));
@@ -170,7 +171,7 @@ class Contraction::Builder {
          {.op = {}, .schedule = forward ? &option.forward : &option.backward, .child = node.child});
   }
 
-  // The forward half makes what the option saves as one tensor.
+  // The saved tensors of the option are one tensor of the forward half.
   void save(std::size_t child, const BlockOption& option, OpLinks& links) {
     if (option.saved <= Bytes()) return;
     Tensor made;
@@ -180,7 +181,7 @@ class Contraction::Builder {
   }
   void read_saved(std::size_t child, const BlockOption& option, OpLinks& links) {
     const Child& of = level_.children[child];
-    // Its own schedule may read what was taken out of the forward half.
+    // The schedule of the half may read ops that were taken out of it.
     for (const OpId inner : option.backward)
       for (const TensorId read : block_.inputs(of.ops[inner.index()]))
         if (const OpId maker = block_.producer(read); maker.valid() && is_lifted(maker))
@@ -198,7 +199,7 @@ class Contraction::Builder {
     made_.parts_.push_back(part);
   }
 
-  // What comes before what, soft dependencies too.
+  // Adds the dependencies, `after` included.
   void add_predecessors() {
     for (std::size_t i = 0; i < block_.op_count(); ++i)
       for (const OpId op : block_.predecessors(OpId(i)))
@@ -219,11 +220,11 @@ class Contraction::Builder {
   const Level& level_;
   std::span<const std::size_t> options_;
   std::vector<std::size_t> deadlines_;
-  std::vector<std::size_t> child_of_;                           // of each op of the block
-  std::vector<std::uint8_t> forward_reruns_, backward_reruns_;  // of each child
-  std::vector<std::int64_t> tensors_;                           // of each tensor of the block
-  std::vector<std::int64_t> saved_;                             // of each child
-  std::vector<std::int64_t> nodes_;                             // of each op of the block
+  std::vector<std::size_t> child_of_;                           // by op of the block
+  std::vector<std::uint8_t> forward_reruns_, backward_reruns_;  // by child
+  std::vector<std::int64_t> tensors_;                           // by tensor of the block
+  std::vector<std::int64_t> saved_;                             // by child
+  std::vector<std::int64_t> nodes_;                             // by op of the block
   GraphBuilder graph_;
   std::vector<Op> ops_;
   std::vector<OpLinks> links_;

@@ -1,13 +1,12 @@
-// Problem: what can a solver of graphs do with a block?
+// Problem: use a solver of graphs as a block solver.
 //
-// Idea: a block is a graph (BlockProblem), and a limit of what it saves is workspace of the barrier
-// between its halves. So any solver of graphs is a block solver: asked for each budget in turn, it
-// answers with a plan, and what the plan computes before and after the barrier is an option. Blocks
-// inside are seen through.
+// Idea: a block is a graph (BlockProblem), and a limit on its saved bytes is workspace of the
+// barrier between its halves. So the solver is called for each budget; the computations of its plan
+// before and after the barrier are an option. Inner blocks are ignored.
 //
 // Invariant: every option is a plan of the block's graph.
 //
-// Loses: on large blocks, whose graph it solves anew for each budget.
+// Loses: on large blocks, whose graph is solved again for each budget.
 #include "lowtide/solve/hierarchy/block/flat.h"
 
 #include <algorithm>
@@ -25,7 +24,7 @@ namespace {
 struct Kind {
   std::string_view name, solver, summary;
   bool slow;
-  bool any_peak;  // only what is saved is limited
+  bool any_peak;  // only the saved bytes are limited
   std::vector<std::pair<std::string_view, std::string_view>> options;
 };
 
@@ -110,7 +109,7 @@ class Flat final : public BlockSolver {
 
   std::vector<Plan> starts_of(const BlockTask& task) const {
     std::vector<Plan> starts;
-    if (kind_.any_peak) return starts;  // what keeps its budgets there is anyway
+    if (kind_.any_peak) return starts;  // a plan without a peak limit keeps the budget anyway
     for (const BlockOption& option : task.known) {
       std::vector<OpId> sequence = option.forward;
       if (task.block.has_backward()) sequence.push_back(task.block.rest());

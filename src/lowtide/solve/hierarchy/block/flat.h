@@ -1,4 +1,4 @@
-// Block solvers made of solvers of graphs.
+// Block solvers that apply a solver of graphs to the graph of the block.
 #pragma once
 
 #include <memory>

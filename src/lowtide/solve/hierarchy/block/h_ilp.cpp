@@ -1,17 +1,18 @@
-// Problem: which options of the blocks inside, and what to compute again, for each budget?
+// Problem: choose options of the inner blocks, and recomputations, for each budget.
 //
 // Idea: the integer program of appendix B (h_program.cpp), one for each budget, all in one worker
-// process. The largest budget comes first: an optimum that keeps smaller budgets too is theirs, and
-// where there is none, there is none for less.
+// process. The largest budget comes first: if its optimum keeps a smaller budget, it is optimal
+// there too, and if it is infeasible, so are all smaller ones.
 //
-// From: J. Gusak et al., "HiRemate: Hierarchical Approach for Efficient Re-materialization of
+// Source: J. Gusak et al., "HiRemate: Hierarchical Approach for Efficient Re-materialization of
 // Neural Networks", ICML 2025, section 3.2.2 and appendix B.
 //
-// Invariant: what a program finds is spelled out and priced by the block; the program's own numbers
-// are believed by nobody. Each program has its share of what is left of the limits, so one that
-// takes too long costs the others little.
+// Invariant: every solution is expanded to a schedule and priced by the block; the figures of the
+// program are not used. Each program gets a share of the remaining limits, so one that takes too
+// long costs the others little.
 //
-// Loses: beyond some forty nodes with a hundred options, where HiGHS proves nothing in a minute.
+// Loses: beyond some forty nodes with a hundred options, where HiGHS proves nothing within a
+// minute.
 #include "lowtide/solve/hierarchy/block/h_ilp.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ namespace {
 
 constexpr std::size_t kMostNodes = 250;
 constexpr std::size_t kMostRows = 100'000;
-constexpr double kLeastShare = 0.1;  // of what is left, for a program
+constexpr double kLeastShare = 0.1;  // of the remaining limits, for each program
 
 class HIlpRun {
  public:
@@ -48,7 +49,7 @@ class HIlpRun {
       }
       if (auto steps = view_.steps_of(sequence); !steps.empty())
         starts_.emplace_back(&option, std::move(steps));
-      // What was proven with other options of the blocks inside holds no more.
+      // A proof for other options of the inner blocks is no longer valid.
       if (option.quickest_within && task.level.children.empty()) proven_.push_back(&option);
     }
   }
@@ -106,7 +107,7 @@ class HIlpRun {
     try {
       option = block.price(without_unread(problem, task_.level.sequence(steps)));
     } catch (const InputError&) {
-      return;  // an answer that is none
+      return;  // an invalid answer
     }
     const bool optimal = answer.end.status == engines::EngineStatus::optimal;
     option.found_by = optimal ? "h_ilp" : "h_ilp, timed out";
@@ -121,7 +122,7 @@ class HIlpRun {
   LevelView view_;
   std::vector<std::pair<const BlockOption*, std::vector<LevelStep>>> starts_;
   std::deque<BlockOption> found_;
-  std::vector<const BlockOption*> proven_;  // to be the quickest within some budget
+  std::vector<const BlockOption*> proven_;  // options proven to be the fastest within some budget
   std::vector<BlockBudget> impossible_;
 };
 

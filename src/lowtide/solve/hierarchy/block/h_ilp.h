@@ -1,5 +1,6 @@
-// HiRemate's integer program of a level, by HiGHS. Levels of some forty nodes; needs HiGHS. A unit
-// of work is a thousandth of a simplex iteration, or under a clock a microsecond. See h_ilp.cpp.
+// HiRemate's integer program of a level, solved by HiGHS. For levels of up to about forty nodes. A
+// unit of work is a thousandth of a simplex iteration, or with a time limit a microsecond. See
+// h_ilp.cpp.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,8 @@
 
 namespace lowtide::solve::hierarchy {
 
-// What it finds was found by "h_ilp" where that is the program's optimum, or else by
-// "h_ilp, timed out".
+// Its options have found_by "h_ilp" if they are optimal in the program, otherwise "h_ilp, timed
+// out".
 std::unique_ptr<BlockSolver> make_h_ilp();
 
 }  // namespace lowtide::solve::hierarchy

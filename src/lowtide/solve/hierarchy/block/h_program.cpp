@@ -13,17 +13,17 @@
 // A run that passes is a forward half with nothing saved; a way that has nothing to save is no
 // other, and its backward half needs no forward one.
 //
-// In place of the paper's A, C and D stands what they are to say: H_{t,d,k}, up to when data are
-// held. H >= R of a reader, H >= the next H, the last one >= P_{t+1,d}. Its relaxation is tighter,
-// and only R has to be whole: for such R the least P, S and H are.
+// In place of the paper's A, C and D: H_{t,d,k} says that data d are held in phase t up to reader
+// k. H >= R of a reader, H >= the next H, the last H >= P_{t+1,d}. This relaxation is tighter, and
+// only R must be an integer: for integral R the least P, S and H are integral.
 //
-// What some optimum obeys anyway: a node does not run while something that it makes, or saves, is
-// still there; nothing is kept over a begin without being read or kept on; nothing runs again
-// without something it makes being read, or kept on. What no later phase can use has no column.
-// Where all that forward nodes make fits at once, none of them runs again before `rest`.
+// Rows that some optimum satisfies: a node does not run while one of its results is held or saved;
+// data are kept into a phase only if the phase reads them or keeps them further; a node is
+// recomputed only if one of its results is read or kept. Variables that no later phase can use have
+// no column. If all results of forward nodes fit at once, none of them is recomputed before `rest`.
 //
-// Data given to `rest` are held by the surroundings from then on. B_{t,d}: theirs is still read in
-// phase t or later; not once the maker has run again.
+// From `rest` on, the surroundings hold the data that `rest` reads. B_{t,d}: their copy is read in
+// phase t or later; not after the producer has run again.
 #include "lowtide/solve/hierarchy/block/h_program.h"
 
 #include <algorithm>

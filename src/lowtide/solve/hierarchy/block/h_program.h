@@ -16,22 +16,23 @@ namespace lowtide::solve::hierarchy {
 class HProgram {
  public:
   struct Settings {
-    Bytes peak;                  // inputs and what is resident apart
+    Bytes peak;                  // without inputs and resident bytes
     std::optional<Bytes> saved;  // at `rest`
-    bool corrections = true;     // for what ends inside a run; else it counts until the run's end
+    // Whether tensors that end inside a run are freed there; otherwise they count until its end.
+    bool corrections = true;
   };
 
-  // Stops half-way, and is not to be used, if the limits say stop.
+  // If the limits stop the constructor, the program is incomplete and must not be used.
   HProgram(const LevelView& view, const Settings& settings, Limits& limits);
 
-  // How many rows there can be: what is too large is better not made.
+  // The largest number of rows; the caller checks it before it makes the program.
   static std::size_t most_rows(const LevelView& view);
 
   const engines::MipModel& model() const { return model_; }
-  // False if the level has left out one of the runs.
+  // Returns false if the level has no such run.
   bool start(std::span<const LevelStep> steps);
   std::vector<LevelStep> steps(std::span<const double> values) const;
-  // Of a solution, as the program counts it.
+  // The time of a solution in the program.
   Ticks time(std::span<const double> values) const;
 
  private:
@@ -47,10 +48,10 @@ class HProgram {
   void add_habits(std::size_t phase);
   void add_memory(std::size_t phase);
   std::int32_t add_held(Terms least);
-  // Up to when data are in use in a phase: [0] what comes in from the phase before, then after the
-  // maker and each reader in turn; as sums of columns.
+  // The uses for which data are held in a phase, as sums of columns: [0] on entry, then after the
+  // producer and each reader in turn.
   struct Held {
-    std::vector<std::size_t> since;  // positions; the first entry of `terms` is before all
+    std::vector<std::size_t> since;  // positions; the first entry of `terms` is before all of them
     std::vector<Terms> terms;
     const Terms& before(std::size_t position) const;
     const Terms& after(std::size_t position) const;
@@ -61,7 +62,7 @@ class HProgram {
 
   bool runs(std::size_t phase, std::size_t node) const { return !runs_[phase][node].empty(); }
   double units(Bytes bytes) const { return static_cast<double>(bytes.count()) / bytes_unit_; }
-  // Adds `factor` times whether the node runs in the phase; as what passes and what saves, or one.
+  // Adds `factor` x (the node runs in the phase): the sum over its runs.
   void add_run(Terms& terms, std::size_t phase, std::size_t node, double factor) const;
   void add_reading(Terms& terms, std::size_t phase, std::size_t node, std::size_t d,
                    double factor) const;
@@ -75,12 +76,12 @@ class HProgram {
   const LevelView& view_;
   Settings settings_;
   std::size_t nodes_;
-  bool keeps_all_ = false;  // nothing runs again before `rest`
+  bool keeps_all_ = false;  // nothing is recomputed before `rest`
   engines::MipModel model_;
   double ticks_unit_ = 1, bytes_unit_ = 1, capacity_ = 0;
-  std::vector<std::vector<std::size_t>> readers_;    // of each of the data, ascending
-  std::vector<std::size_t> last_phase_, last_kept_;  // of nodes; of data: the last begin
-  // By phase and node and run; by phase and data; by phase, node (a forward half) and run.
+  std::vector<std::vector<std::size_t>> readers_;    // by data, ascending
+  std::vector<std::size_t> last_phase_, last_kept_;  // by node; by data: the last with a column
+  // Columns: by phase, node and run; by phase and data; by phase, node (a forward half) and run.
   std::vector<std::vector<Columns>> runs_;
   std::vector<Columns> kept_, borrowed_;
   std::vector<std::vector<Columns>> saved_;

@@ -1,4 +1,4 @@
-// Schedules of children, spelled out.
+// Expands the schedules of children.
 #include "lowtide/solve/hierarchy/block/level.h"
 
 namespace lowtide::solve::hierarchy {

@@ -1,4 +1,4 @@
-// A block one level up: what its halves run, where blocks inside it are nodes.
+// A level: a block whose inner blocks are nodes.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace lowtide::solve::hierarchy {
 
-// A block inside, with what it can do; the ids of its options are its own.
+// An inner block with its options. The ids in its options are those of its own problem.
 struct Child {
   std::span<const BlockOption> options;  // at least one
-  // Numbers of those of them that a program whose size grows with their number should choose among.
+  // Indices of the options among which a program should choose if its size grows with their number.
   std::vector<std::size_t> chosen;
-  std::vector<OpId> ops;                  // its op i is this op of the block around it
-  const BlockProblem* problem = nullptr;  // whose options these are
+  std::vector<OpId> ops;                  // its op i is op ops[i] of the outer block
+  const BlockProblem* problem = nullptr;  // of the options
 
-  // Of the tensors of its problem: which they are in the graph around it.
+  // The tensors of the outer graph for those of its problem.
   std::vector<TensorId> tensors(const Graph& around) const;
 };
 
@@ -27,30 +27,30 @@ struct LevelNode {
   enum class Kind : std::uint8_t { op, forward, backward, rest };
   Kind kind = Kind::op;
   OpId op;                // for op and rest
-  std::size_t child = 0;  // for forward and backward: whose half it is
+  std::size_t child = 0;  // for forward and backward: the child
 };
 
-// What is run at a level: a node, and for a half of a child with which of its options.
+// A step at a level: a node, and for a half of a child the option with which it runs.
 struct LevelStep {
   std::size_t node = 0, option = 0;
   bool operator==(const LevelStep&) const = default;
 };
 
-// Of a level for solvers that look at every op of every option.
+// The most scheduled() ops of a level for solvers that visit every op of every option.
 inline constexpr std::size_t kMostScheduled = 400'000;
 
 struct Level {
-  // The forward nodes in a topological order, `rest` if the block has it, then the backward ones.
-  // Of the whole network all nodes, without `rest`.
+  // The forward nodes in topological order, `rest` if the block has it, then the backward nodes.
+  // For the whole network: all nodes, without `rest`.
   std::vector<LevelNode> nodes;
   std::vector<Child> children;
-  // Where it is known: bytes in use at most while each op runs, if the nodes run once in this order
-  // and save all.
+  // If known: the most bytes in use while each op runs, if the nodes run once in this order with
+  // all tensors saved.
   std::vector<Bytes> once;
 
-  // Ops in all schedules of all options: what it takes to look at each once.
+  // The number of ops in all schedules of all options: the cost of visiting each once.
   std::size_t scheduled() const;
-  // The ops that the steps compute one after the other.
+  // The ops that the steps compute, in order.
   std::vector<OpId> sequence(std::span<const LevelStep> steps) const;
 };
 

@@ -1,5 +1,5 @@
-// A backward half reads what its forward half saved for it, and of what crosses the border of the
-// child what its schedule happens to need; both are read off the schedules.
+// A backward half reads the tensors that its forward half saved for it, and those tensors of the
+// child's border that its schedule needs. Both follow from the schedules.
 #include "lowtide/solve/hierarchy/block/level_view.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool within(const DataNumbers& inner, const DataNumbers& outer) {
   return std::includes(outer.begin(), outer.end(), inner.begin(), inner.end());
 }
 
-// Without those than which another one asks for as much in every case.
+// Removes moments that another moment dominates.
 std::vector<NodeRun::Moment> decisive(std::vector<NodeRun::Moment> moments) {
   std::vector<NodeRun::Moment> kept;
   for (NodeRun::Moment& moment : moments) {
@@ -38,7 +38,7 @@ std::vector<NodeRun::Moment> decisive(std::vector<NodeRun::Moment> moments) {
   return kept;
 }
 
-// Of runs that pass: none that is beaten in time and peak.
+// Of the runs that pass: those that none dominates in time and peak.
 void keep_best(std::vector<NodeRun>& runs) {
   std::ranges::stable_sort(runs, {},
                            [](const NodeRun& run) { return std::pair(run.time, run.peak()); });
@@ -54,7 +54,7 @@ std::vector<Bytes> bytes_along(const Graph& graph, std::span<const OpId> ops,
                                std::span<const TensorId> before,
                                const std::function<bool(TensorId)>& counted,
                                const std::function<bool(TensorId)>& kept) {
-  // Backwards: what is needed after each op.
+  // Backwards: the tensors needed after each op.
   std::unordered_map<TensorId, bool> needed;
   const auto is_needed = [&](TensorId id) -> bool& {
     const auto [place, is_new] = needed.try_emplace(id, false);
@@ -142,7 +142,7 @@ std::vector<OpId> LevelView::ops_of(std::size_t node, std::size_t option) const 
 }
 
 void LevelView::find_data() {
-  // The node of each op, and what its halves have in common.
+  // Finds the node of each op, and the tensors between the halves of children.
   std::vector<std::size_t> node_of(graph_.op_count(), kNoNode), group(graph_.op_count(), kNoNode);
   for (std::size_t k = 0; k < node_count(); ++k) {
     const LevelNode& node = level_.nodes[k];
@@ -208,7 +208,7 @@ NodeRun LevelView::run_of(std::size_t node, std::size_t option,
       graph_, ops, forward ? std::span<const TensorId>() : saved,
       [&](TensorId id) { return !own(id); },
       [&](TensorId id) { return forward && between.contains(id); });
-  // Of data: where it is made and where it is needed last.
+  // For each data: its producer and its last reader.
   std::map<std::size_t, std::size_t> read, made;
   std::unordered_set<TensorId> inside;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -308,7 +308,7 @@ std::vector<LevelStep> LevelView::steps_of(std::span<const OpId> sequence) const
         starts[ops.front()].push_back({k, option});
   }
   std::vector<LevelStep> steps;
-  std::vector<std::size_t> latest(level_.children.size(), kNoNode);  // forward step
+  std::vector<std::size_t> latest(level_.children.size(), kNoNode);  // last forward step
   for (std::size_t at = 0; at < sequence.size();) {
     std::size_t longest = 0;
     LevelStep best;

@@ -1,7 +1,10 @@
-// Problem: which options of the blocks inside, if each of their halves runs once?
-// Idea: what a saved byte is worth decides; choice.cpp says how.
+// Problem: choose options of the inner blocks, if each of their halves runs once.
+//
+// Idea: by the price of a saved byte; see choice.cpp.
+//
 // Invariant: every option was simulated.
-// Loses: where a forward half should run more than once.
+//
+// Loses: if a forward half should run more than once.
 #include "lowtide/solve/hierarchy/block/prices.h"
 
 #include <set>
@@ -27,7 +30,7 @@ class Prices final : public BlockSolver {
     Choice choice(task, limits);
     std::vector<BlockOption> options;
     if (!choice.has_choice()) return options;
-    std::set<std::vector<std::size_t>> chosen;  // for several budgets the same
+    std::set<std::vector<std::size_t>> chosen;  // the same choice for several budgets
     for (const BlockBudget& budget : task.budgets) {
       if (limits.stopped()) break;
       choice.run(budget);

@@ -1,4 +1,4 @@
-// A choice among the options of the blocks inside, by what a saved byte is worth.
+// Chooses options of the inner blocks by a price of a saved byte.
 #pragma once
 
 #include <memory>

@@ -1,24 +1,24 @@
-// Problem: where in a chain to hold what crosses from stage to stage, and which option each stage
-// runs with, so that the least time is lost.
+// Problem: in a chain, choose the borders between stages to hold, and the option of each stage,
+// such that the overhead is least.
 //
-// Idea: a stage either runs with what its backward needs held, or is passed and runs again once all
-// behind it is done; a table over all runs of stages and all amounts of memory (rotor_table.cpp),
-// the same for all budgets. Sizes are rounded up to slots, so each budget is tried with more slots
-// as long as what comes of them keeps it; and with fewer where it does not, since a stage's numbers
-// leave out what others do to it.
+// Idea: a stage either runs with the tensors that its backward needs held, or is passed, and runs
+// again when all later stages are done. A table over all ranges of stages and all amounts of memory
+// (rotor_table.cpp) serves all budgets. Sizes are rounded up to slots. So each budget is tried with
+// more slots while the resulting plan keeps it, and with fewer if it does not, since the figures of
+// a stage ignore effects of other stages.
 //
-// From: O. Beaumont, L. Eyraud-Dubois, J. Hermann, A. Joly, A. Shilova, "Optimal checkpointing for
-// heterogeneous chains: how to train deep neural networks with limited memory", arXiv 1911.13214;
-// several options for a stage: X. Zhao et al., "Rockmate", ICML 2023.
+// Source: O. Beaumont, L. Eyraud-Dubois, J. Hermann, A. Joly, A. Shilova, "Optimal checkpointing
+// for heterogeneous chains: how to train deep neural networks with limited memory", arXiv
+// 1911.13214; several options for a stage: X. Zhao et al., "Rockmate", ICML 2023.
 //
-// Ours: borders that are given, short runs alone, and other orders of a stage's backward
-// (docs/why/block-solvers.md).
+// Not in these papers: given borders, tables of short ranges, and other orders of a stage's
+// backward (docs/why/block-solvers.md).
 //
-// Invariant: the backward of each stage runs once, from the last stage to the first; plans that do
-// not, those that hold a part of what a stage needs and no option does, and those that drop what
-// they hold and make it again are not in the table.
+// Invariant: the backward of each stage runs once, from the last stage to the first. Not in the
+// table are plans with another order, plans that hold a part of a stage's tensors that no option
+// holds, and plans that free held tensors and recompute them.
 //
-// Loses: where forward nodes are no chain, such as between the two arms of a U-Net.
+// Loses: if the forward nodes are no chain, such as between the two arms of a U-Net.
 #include "lowtide/solve/hierarchy/block/rotor.h"
 
 #include <algorithm>
@@ -35,12 +35,12 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-// Beyond that neighbours are joined: each that holds something takes a slot at least, so that many
-// stages with few slots are worth less.
+// Beyond this number neighbouring stages are joined. Each stage that holds tensors takes at least
+// one slot, so many stages with few slots are of little use.
 constexpr std::size_t kMostStages = 1000;
-constexpr std::size_t kSlotsOfBorder = 16;     // on average, where hundreds are held
-constexpr std::size_t kMostSlots = 1'000'000;  // of all stages, so that runs of a dozen have room
-constexpr std::size_t kFewestSlots = 100;      // of long chains, for longer runs
+constexpr std::size_t kSlotsOfBorder = 16;     // on average, if hundreds are held
+constexpr std::size_t kMostSlots = 1'000'000;  // of all stages, so that ranges of a dozen fit
+constexpr std::size_t kFewestSlots = 100;      // for long chains, to allow longer ranges
 constexpr std::size_t kMostNodesOfChain = 20'000;
 
 class RotorRun {
@@ -49,13 +49,13 @@ class RotorRun {
            Limits& limits)
       : task_(task), view_(view), chain_(chain), slots_(slots), limits_(limits) {
     for (const BlockBudget& budget : task.budgets) most_ = std::max(most_, budget.peak);
-    // With more than everything nothing gets better.
+    // More memory than everything needs does not help.
     most_ = std::min(most_, task.block.save_all().peak());
     if (!task.block.has_backward())
       constant_ = task.block.graph().resident() + task.block.graph().input_bytes();
   }
 
-  // Near the smallest budgets there is room for few, and runs between them are long.
+  // Near the smallest budgets few borders fit, and the ranges between them are long.
   std::vector<BlockOption> run() {
     std::vector<BlockBudget> left(task_.budgets.begin(), task_.budgets.end());
     for (std::size_t slots = slots_for_all(); !left.empty() && !limits_.stopped(); slots /= 2) {
@@ -68,7 +68,7 @@ class RotorRun {
   }
 
  private:
-  // With as many for each border that may be held: the sizes of all that are must differ.
+  // With as many slots for each border that may be held, their sizes must remain distinct.
   std::size_t slots_for_all() const {
     Bytes borders;
     for (const Stage& stage : chain_.stages) borders += stage.border.again;
@@ -79,14 +79,14 @@ class RotorRun {
   }
 
   void make_table(std::size_t slots) {
-    // Room beyond the budgets for what rounding up takes.
+    // Slots beyond the budgets, to compensate for rounding up.
     const std::int64_t room = std::max<std::int64_t>(1, (most_ - constant_).count());
     const std::int64_t more = std::min(room / 8, INT64_MAX - room);
     table_.reset();
     table_.emplace(chain_, task_.block.has_backward(), Bytes(room + more), slots, limits_);
   }
 
-  // Whether anything was found.
+  // Whether any plan was found.
   bool solve(const BlockBudget& budget) {
     const std::size_t peak = table_->slots_of(std::min(budget.peak, most_) - constant_);
     const std::size_t held = table_->slots_of(std::min(budget.saved, most_));
@@ -94,7 +94,7 @@ class RotorRun {
     const auto low = -static_cast<std::ptrdiff_t>(peak);
     const auto high = all - static_cast<std::ptrdiff_t>(std::min(peak, held));
     std::optional<BlockOption> best;
-    // Whether what so many slots more give keeps the budget, or nothing comes of them.
+    // Whether the plan with so many more slots keeps the budget (or there is none).
     const auto serves = [&](std::ptrdiff_t more) {
       const auto moved = [&](std::size_t slots) {
         return static_cast<std::size_t>(
@@ -106,7 +106,7 @@ class RotorRun {
       if (kept && (!best || option->time() <= best->time())) best = std::move(option);
       return kept;
     };
-    // The most that serves: ever further away, then between the last two.
+    // The largest useful number of slots: by doubling, then by bisection.
     std::ptrdiff_t good = 0, bad = 0;
     const bool up = serves(0);
     for (std::ptrdiff_t step = 1; !limits_.stopped(); step *= 2) {

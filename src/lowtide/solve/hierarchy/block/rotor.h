@@ -9,7 +9,7 @@
 
 namespace lowtide::solve::hierarchy {
 
-// `slots`: what memory is divided into.
+// `slots`: the number of units into which memory is divided.
 std::unique_ptr<BlockSolver> make_rotor(std::size_t slots = 500);
 
 }  // namespace lowtide::solve::hierarchy

@@ -1,19 +1,19 @@
-// C(s, t, m): the least time to process stages s to t, forward and backward, in m slots, where what
-// crosses into s and what the backward of t needs from behind it are there.
-//   run s in some way that saves, C(s + 1, t, m less what is held), backward of s
+// C(s, t, m): the least time to process stages s to t, forward and backward, in m slots, if the
+// border before s and the tensors after t that the backward of t needs exist. The minimum over
+//   run s with an option, C(s + 1, t, m - held bytes), backward of s
 //   pass s to k, C(k + 1, t, m), C(s, k, m)
-//   pass s to k, C(k + 1, t, m less the border behind k), C(s, k, m) with that border given
-// What crosses into s counts in m, and goes as soon as nothing reads it, unless somebody holds it
-// anyway. Beaumont et al. hold it to the end; but options of blocks save what they need by
-// themselves. A border that is given counts in m until the backward before it has run: that needs
-// no forward then, if the border is all that it reads of it, and where it reads what its layer read
-// and what it made too, the next checkpoint is the one that it needs. So there are two cells for
-// each s and t, and four where the backward of t can begin from what is given.
-// Cells that are no longer than a band alone: what is made again in one go seldom is long, and all
-// of them would grow with the square of the stages, the time with the cube. What backward nodes
-// have made and is still needed is known from t alone. Cells to the last stage, or to `rest`, are
-// apart: they run their stages for the first time, and how much may be held at the turn depends on
-// the budget.
+//   pass s to k, C(k + 1, t, m - the border after k), C(s, k, m) with that border given
+// The border before s counts in m until its last reader, unless the caller holds it anyway.
+// (Beaumont et al. hold it to the end; here an option of a stage saves what it needs of it.) A
+// given border counts in m until the backward before it has run. That backward needs no forward if
+// it reads nothing else of the forward. So there are two cells for each s and t, and four if the
+// backward of t can begin from a given border.
+//
+// The table has only cells of up to `band_` stages, since ranges that are recomputed at once are
+// rarely long. With all cells, memory would grow with the square of the stages, and time with the
+// cube. The tensors of backward nodes that are still needed depend on t alone. Cells that end at
+// the last stage, or at `rest`, are separate: they run their stages for the first time, and the
+// bytes that may be held at `rest` depend on the budget.
 #include "lowtide/solve/hierarchy/block/rotor_table.h"
 
 #include <algorithm>
@@ -31,13 +31,12 @@ namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
 constexpr std::size_t kLanes = 8;
-constexpr std::size_t kEntriesOfWork = 4000;  // of rows, in a unit of work
+constexpr std::size_t kEntriesOfWork = 4000;  // entries of rows, for each unit of work
 constexpr double kMostEntries = 48e6;         // of all rows
 constexpr double kTableShare = 0.7;           // of the work left
-constexpr std::size_t kTile = 8;  // cells to so many stages are filled side by side, for the cache
+constexpr std::size_t kTile = 8;              // cells filled together, for the cache
 
-// In blocks of which nothing is written before all is read, so that compilers make a few
-// instructions of each.
+// In chunks that are read completely before they are written, so that compilers vectorise the loop.
 void relax(float* best, const float* left, const float* right, float time, std::size_t count) {
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -95,7 +94,7 @@ RotorTable::RotorTable(const ChainView& chain, bool has_rest, Bytes most, std::s
   }
 }
 
-// A cell has as many ways as stages, and as many again where borders are given.
+// The number of ways of a cell is that of its stages, and twice that if borders may be given.
 std::size_t RotorTable::longest(std::int64_t work_left) const {
   const std::size_t most = std::max<std::size_t>(1, full_);
   const auto entries = static_cast<double>(kinds_ * most * (slots_ + 1));
@@ -173,7 +172,7 @@ template <class Use>
 void RotorTable::for_ways(const Cell& cell, Use use) {
   const auto [from, to, owns, given] = cell;
   const std::size_t first = to == last() ? 1 : 0, own = owns ? 1 : 0;
-  // In use beside what is held for a backward to come.
+  // In use beside the tensors held for a later backward.
   std::size_t behind = first == 1 ? 0 : outputs_;
   if (to < stages_) behind += sizes_[to].in_use + (given ? sizes_[to].border[0] : 0);
   const StageSlots& stage = sizes_[from];
@@ -218,7 +217,7 @@ void RotorTable::for_ways(const Cell& cell, Use use) {
 }
 
 void RotorTable::fill(std::size_t from, std::size_t to) {
-  // Each only where something can ask for it.
+  // Only cells that another cell can use.
   for (const bool given : {false, true}) {
     if (given && (to == last() || !sizes_[to].may_be_given)) continue;
     if (from == 0 || sizes_[from].is_held) fill({from, to, false, given});

@@ -1,4 +1,4 @@
-// The one table of block solvers: adding one is a line here.
+// The table of block solvers: a new one adds a line here.
 #include "lowtide/solve/hierarchy/block/all_or_nothing.h"
 #include "lowtide/solve/hierarchy/block/block_solver.h"
 #include "lowtide/solve/hierarchy/block/contracted.h"

@@ -1,21 +1,22 @@
-// Problem: which ops to compute again in a graph that no flat search can hold, or that says the
-// same thing a hundred times?
+// Problem: plan graphs that are too large for a flat search, or that repeat the same block many
+// times.
 //
-// Idea: cut it into blocks, these into blocks, and so on; solve each block by itself for several
-// budgets of what it may use and of what it may save between its forward and its backward half;
-// choose among what blocks can do one level up, until the whole network is one block with one
-// budget. Equal blocks are solved once. What comes out is spelled out op by op, and is then a plan
-// like any other, which the search on the whole graph may polish.
+// Idea: partition the graph into blocks, these into blocks, and so on. Solve each block separately
+// for several budgets, of the bytes in use while it runs and of the bytes saved between its forward
+// and its backward half. One level up, choose among the options of inner blocks, until the whole
+// network is one block with one budget. Equal blocks are solved once. The result is expanded to a
+// sequence of ops, and is then an ordinary plan, which the search on the whole graph may improve
+// (polish).
 //
-// From: J. Gusak, X. Zhao, T. Le Hellard, Z. Li, L. Eyraud-Dubois, O. Beaumont, "HiRemate:
-// Hierarchical Approach for Efficient Re-materialization of Neural Networks", ICML 2025. Ours are
-// the choice by prices, cuts as options of blocks, blocks of several sizes beside one another at
-// the top, and the polish. docs/why/hiremate.md tells the whole.
+// Source: J. Gusak, X. Zhao, T. Le Hellard, Z. Li, L. Eyraud-Dubois, O. Beaumont, "HiRemate:
+// Hierarchical Approach for Efficient Re-materialization of Neural Networks", ICML 2025. Not in the
+// paper: the choice by prices, cuts as options of blocks, blocks of several sizes at the top level,
+// and the polish. docs/why/hiremate.md describes all.
 //
-// Invariant: every plan was simulated on the whole graph; what blocks are thought to take only
-// guides the choice.
+// Invariant: every plan was simulated on the whole graph. Estimated costs of blocks only guide the
+// choice.
 //
-// Loses: where little repeats and the graph is small: then the search alone is as good, and sooner.
+// Loses: on small graphs without repetition, where the search alone is as good and faster.
 #include "lowtide/solve/hierarchy/hiremate/hiremate.h"
 
 #include <algorithm>
@@ -33,14 +34,14 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-constexpr double kBlockShare = 0.3;           // of the limits, for the blocks of all partitions
-constexpr std::size_t kRounds = 3;            // of blocks and the top, if blocks can go on
-constexpr double kSlowShare = 0.6;            // of a round, for the blocks
-constexpr double kTopShare = 0.4;             // of what is left then, if there is a polish
-constexpr std::int64_t kPartitionWork = 256;  // between two looks at the limits
-constexpr double kQuickShare = 0.1;           // of the limits, for a plan before what is slow
-constexpr std::size_t kMostSizes = 4;         // of blocks at the top
-constexpr std::size_t kMostKnown = 20'000;    // ops of a network of which options are kept
+constexpr double kBlockShare = 0.3;  // of the limits, for the blocks of all partitions
+constexpr std::size_t kRounds = 3;   // of blocks and top level, if block solvers can continue
+constexpr double kSlowShare = 0.6;   // of a round, for the blocks
+constexpr double kTopShare = 0.4;    // of the rest, if there is a polish
+constexpr std::int64_t kPartitionWork = 256;  // between two polls of the limits
+constexpr double kQuickShare = 0.1;           // of the limits, for a plan before slow solvers run
+constexpr std::size_t kMostSizes = 4;         // sizes of blocks at the top level
+constexpr std::size_t kMostKnown = 20'000;    // ops of a network whose options are reused
 
 class HiRemate final : public Solver {
  public:
@@ -81,7 +82,7 @@ class HiRemate final : public Solver {
         switch_option("polish", "at the end run search on the whole graph, from the best plan"),
     };
     own_options_ = specs_.size();
-    // Partitioners' options, by which whoever has one of that name goes.
+    // The options of all partitioners. Partitioners with an option of the same name share it.
     for (const auto& one : partitioners_.all())
       for (const OptionSpec& spec : one->options()) {
         if (std::ranges::count(specs_, spec.name, &OptionSpec::name) > 0) continue;
@@ -117,7 +118,8 @@ class HiRemate final : public Solver {
             .whole = true};
   }
 
-  // What was set of a partitioner's option; null for our own of that name.
+  // The value of a partitioner's option, if it was set; null for an option of hiremate with that
+  // name.
   const std::string* passed_on(const Options& options, std::string_view name) const {
     const auto own = std::span(specs_).first(own_options_);
     return std::ranges::count(own, name, &OptionSpec::name) > 0 ? nullptr : options.given(name);
@@ -160,19 +162,19 @@ class Run {
     return found;
   }
 
-  // All that comes of one partition, within a share of the limits.
+  // Plans by one partition, within a share of the limits.
   void plan(const Partition& partition, double share) {
     Limits& limits = context_.limits();
     SolvedBlocks blocks(problem_.graph, partition, settings_, limits);
     if (limits.spend_all(static_cast<std::int64_t>(problem_.graph.link_count()))) return;
     const std::vector<const BlockSolver*> all = named("block"), tops = named("top");
-    // What is quick comes first: so there is a plan at once.
+    // Fast block solvers first, so that there is a plan early.
     std::vector<const BlockSolver*> quick, slow;
     for (const BlockSolver* solver : all) (solver->is_slow() ? slow : quick).push_back(solver);
     solve(blocks, quick, share * kBlockShare);
     if (is_over()) return;
     const bool polish = context_.options().on("polish");
-    // What is slow at the top begins from what is quick there.
+    // Slow solvers at the top level start from the options of fast ones.
     const BlockSolver* start = quick_start();
     const auto is_slow = [](const BlockSolver* top) { return top->is_slow(); };
     const bool begins_slowly =
@@ -181,7 +183,7 @@ class Run {
       if (start != nullptr) ask({start}, blocks, partition, kQuickShare * share);
     };
     if (!slow.empty() || begins_slowly) ask_for_start();
-    // What a program has not proven in one round goes on in the next, from what it has found.
+    // A program that has not finished in one round continues in the next, from its solution.
     const bool in_rounds =
         !polish && std::ranges::any_of(slow, [](const BlockSolver* one) { return one->goes_on(); });
     bool is_cut = true;
@@ -216,7 +218,7 @@ class Run {
 
   bool is_over() { return context_.done() || context_.limits().over(); }
 
-  // False if to ask again would change nothing.
+  // Returns false if a further call would change nothing.
   bool solve(SolvedBlocks& blocks, const std::vector<const BlockSolver*>& solvers, double share) {
     Limits inner(context_.limits().remaining(share));
     const bool goes_on = blocks.solve(solvers, inner);
@@ -224,13 +226,15 @@ class Run {
     return goes_on;
   }
 
-  // At the top, with blocks of several sizes. True if something has run out of its share.
+  // Solves the top level, with blocks of several sizes. Returns true if a solver has used up its
+  // share.
   bool ask(const std::vector<const BlockSolver*>& tops, const SolvedBlocks& blocks,
            const Partition& partition, double share) {
     const BlockProblem network(problem_.graph, partition);
     const std::vector<BlockBudget> budget = {{problem_.budget, Bytes::max()}};
     std::vector<std::size_t> sizes = blocks.sizes();
-    // The largest, and others a few times smaller each. Without any, the network is one block.
+    // The largest blocks, and others that are a few times smaller each. Without blocks, the network
+    // is one block.
     std::vector<std::size_t> tried = {SIZE_MAX};
     std::size_t last = sizes.empty() ? 0 : sizes.back();
     for (std::size_t i = sizes.size(); i-- > 0 && tried.size() < kMostSizes;)
@@ -265,7 +269,7 @@ class Run {
     return is_cut;
   }
 
-  // By each op, if all are computed once in this order.
+  // By op: the most bytes in use, if all ops are computed once in this order.
   std::vector<Bytes> used_once(std::span<const OpId> order) {
     const Plan plan = plan_from_sequence(problem_.graph, order);
     const Timeline timeline = simulate(problem_.graph, plan);
@@ -290,7 +294,7 @@ class Run {
   std::vector<std::string> notes_;
 };
 
-// From the best plan that there is, or the one with the smallest peak.
+// From the best plan so far, or the one with the smallest peak.
 void polish(const Problem& problem, Context& context) {
   const Solver* search =
       context.solvers() == nullptr ? nullptr : context.solvers()->own(Trait::anytime);
@@ -333,7 +337,7 @@ Outcome HiRemate::solve(const Problem& problem, Context& context) const {
     if (!partition) break;
     run.plan(*partition, 1.0 / static_cast<double>(names.size() - i));
   }
-  // What has ended because the time is up says so, whatever the work.
+  // A solver that ended because the time is up says so, whatever its work.
   if (context.limits().over()) context.limits().spend_all(Limits::kPollWork);
   if (!run.note().empty()) context.set_note(run.note());
   if (options.on("polish")) polish(problem, context);

@@ -1,5 +1,5 @@
-// HiRemate as a solver: a graph as a hierarchy of blocks, each solved for several budgets, the best
-// of what they can do chosen one level up.
+// HiRemate: a graph is planned as a hierarchy of blocks. Each block is solved for several budgets,
+// and the level above chooses among its options.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace lowtide::solve::hierarchy {
 
-// With all partitioners and block solvers of ours.
+// With all built-in partitioners and block solvers.
 std::unique_ptr<Solver> make_hiremate();
-// With these.
+// With the given partitioners and block solvers.
 std::unique_ptr<Solver> make_hiremate(partition::PartitionerTable partitioners,
                                       BlockSolverTable block_solvers);
 

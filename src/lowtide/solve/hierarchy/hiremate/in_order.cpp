@@ -1,5 +1,5 @@
-// Any sequence is legal in which first computations follow the order and nothing else comes before
-// them: tensors are held from their last computation to each use.
+// A sequence is legal if first computations follow the order and each op is computed before its
+// readers: tensors are held from their last computation to each use.
 #include "lowtide/solve/hierarchy/hiremate/in_order.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace lowtide::solve::hierarchy {
 std::vector<OpId> in_given_order(const Problem& problem, std::span<const OpId> sequence) {
   const Graph& graph = problem.graph;
   if (follows_order(graph, sequence)) return {sequence.begin(), sequence.end()};
-  // What is computed again before each first computation, and behind the last.
+  // The recomputations before each first computation, and after the last.
   std::vector<std::vector<OpId>> again(graph.op_count() + 1);
   std::vector<std::uint8_t> seen(graph.op_count(), 0);
   std::vector<OpId> waiting;

@@ -8,8 +8,9 @@
 
 namespace lowtide::solve::hierarchy {
 
-// The sequence with its first computations in the given order. What it computes again comes before
-// the same first computation as there, unless it has not been computed at all by then; what then
+// The sequence, changed such that its first computations follow the given order. Recomputations
+// stay before the same first computation, if their op has been computed by then. Computations that
+// no later op needs are removed. Linear in the links.
 // serves nothing is left out. Linear in the links.
 std::vector<OpId> in_given_order(const Problem& problem, std::span<const OpId> sequence);
 

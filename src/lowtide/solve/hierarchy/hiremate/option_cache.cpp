@@ -1,5 +1,5 @@
-// A file holds how many options there are and their work, then three lines for each option: the ops
-// of each half by their numbers in the block, and the budget within which it is the quickest, if
+// A file has the number of options and their work, then three lines for each option: the ops of
+// each half, as indices into the block, and the budget within which the option is the fastest, if
 // that is proven.
 #include "lowtide/solve/hierarchy/hiremate/option_cache.h"
 
@@ -78,14 +78,14 @@ OptionCache::OptionCache(const BlockTask& task, std::span<const std::int64_t> bl
     hash.add(proven.saved.count());
   }
   hash.add(static_cast<std::int64_t>(task.seed));
-  // Twice the time is another question, a little more is not.
+  // Time limits are rounded to powers of two for the key.
   hash.add(seconds > 0 ? std::ilogb(std::max(1e-3, seconds)) : INT64_MAX);
   path_ = (base / (hash.hex().substr(0, 32) + ".txt")).string();
 }
 
 std::optional<OptionCache::Kept> OptionCache::read() const {
   std::error_code failed;
-  // Whatever else has that name, such as a pipe, might not end.
+  // Other files with that name, such as pipes, might block.
   if (path_.empty() || !std::filesystem::is_regular_file(path_, failed)) return std::nullopt;
   std::ifstream file(path_);
   std::string line;

@@ -1,10 +1,10 @@
-// What slow block solvers have found, kept on disk from one run to the next. Private to the solver.
+// A cache on disk for the options of slow block solvers. Private to the solver.
 //
-// In $LOWTIDE_CACHE/blocks, or in `lowtide/blocks` under $XDG_CACHE_HOME or ~/.cache; nowhere if
-// LOWTIDE_CACHE is "off". Only schedules are kept: whoever reads them prices them anew, so a file
-// that was cut short or changed costs a solve and never a wrong plan. A file that cannot be read or
-// written is as good as none. The work that they took is kept beside them, and whoever reads them
-// is charged for it: a run says the same of itself whatever the disk holds.
+// It is in $LOWTIDE_CACHE/blocks, or in `lowtide/blocks` under $XDG_CACHE_HOME or ~/.cache; there
+// is none if LOWTIDE_CACHE is "off". Files contain schedules only, which are priced again when they
+// are read, so a damaged file costs a solve, but never gives a wrong plan. A file that cannot be
+// read or written counts as missing. The work of the solve is stored too, and charged when the file
+// is read, so that a run reports the same work with and without the cache.
 #pragma once
 
 #include <cstdint>
@@ -27,19 +27,19 @@ class OptionCache {
     std::int64_t work = 0;  // units
   };
 
-  // `block`: what equal blocks have in common, all that plans depend on. `seconds`: that the solver
-  // has. The version of the program counts too. `solver`: its name, with the version of what it
-  // asks.
+  // `block`: the properties that equal blocks share, all on which plans depend. `seconds`: the time
+  // limit of the solver. `solver`: its name, with the version of external software. The version of
+  // the program is part of the key.
   OptionCache(const BlockTask& task, std::span<const std::int64_t> block, std::string_view solver,
               double seconds);
 
-  // Nothing if there is no such file, or if anything in it is not an option of the task's block.
+  // nullopt if there is no such file, or if anything in it is no option of the task's block.
   std::optional<Kept> read() const;
   void write(std::span<const BlockOption> options, std::int64_t work) const;
 
  private:
   const BlockTask& task_;
-  std::string path_;  // empty: nowhere
+  std::string path_;  // empty: no cache
 };
 
 }  // namespace lowtide::solve::hierarchy

@@ -1,6 +1,6 @@
-// Blocks are equal if their ops correspond in all that plans depend on, in their times, in which of
-// them are forward and may run again, and in what of the border is there when. Those of a height
-// are independent of one another, and solved in parallel, each within its share of the work.
+// Blocks are equal if their ops correspond in everything on which plans depend, in their times, in
+// which of them are forward and recomputable, and in when tensors of the border exist. Classes of
+// one height are independent, and solved in parallel, each with its share of the work.
 #include "lowtide/solve/hierarchy/hiremate/solved_blocks.h"
 
 #include <algorithm>
@@ -22,13 +22,13 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-// Work of solving blocks: no more than so many times the ops of the graph goes into graphs of
-// blocks in blocks. Where blocks nest thousands of levels deep, only the inner ones are solved.
+// The most ops in all graphs of blocks together, relative to the graph. If blocks nest thousands of
+// levels deep, only the inner ones are solved.
 constexpr std::size_t kMostNested = 2;
 constexpr std::size_t kFewOps = 50'000;
-constexpr std::size_t kMostOptions = 48;        // of a block
-constexpr double kLeastShare = 0.5;             // of what is left, for one height
-constexpr std::int64_t kMostWorkPerOp = 4'000;  // of one that asks once, for a block and a budget
+constexpr std::size_t kMostOptions = 48;        // for each block
+constexpr double kLeastShare = 0.5;             // of the remaining limits, for one height
+constexpr std::int64_t kMostWorkPerOp = 4'000;  // of one call, for each block and budget
 
 std::vector<OpId> ops_of(const Partition& partition, const Block& block) {
   std::vector<OpId> ops;
@@ -37,7 +37,7 @@ std::vector<OpId> ops_of(const Partition& partition, const Block& block) {
   return ops;
 }
 
-// All that makes a difference to whoever chooses among them.
+// The properties by which options are compared when one is chosen.
 std::vector<std::array<std::int64_t, 5>> figures(std::span<const BlockOption> options) {
   std::vector<std::array<std::int64_t, 5>> figures;
   for (const BlockOption& option : options)
@@ -52,7 +52,7 @@ bool all_proven(std::span<const BlockOption> options) {
       options, [](const BlockOption& one) { return one.quickest_within.has_value(); });
 }
 
-// All on the hull, and of the others as many as there is room for.
+// All options on the hull, and as many others as fit.
 std::vector<BlockOption> few(std::vector<BlockOption> options) {
   if (options.size() <= kMostOptions) return options;
   std::vector<std::size_t> all(options.size());
@@ -66,18 +66,18 @@ std::vector<BlockOption> few(std::vector<BlockOption> options) {
   return kept;
 }
 
-// The limits of a wave, shared out by ops.
+// The limits of a wave, divided by ops.
 class WaveLimits {
  public:
   WaveLimits(const LimitSettings& all, std::int64_t ops, int threads)
       : all_(all), clock_(all), ops_(ops), threads_(threads), waiting_(ops) {}
 
-  // For one class of so many ops. Thread-safe.
+  // The limits of one class with so many ops. Thread-safe.
   LimitSettings share(std::int64_t ops) {
     LimitSettings own = all_;
     if (own.work)
       own.work = std::max<std::int64_t>(1, checked_mul_div(*own.work, ops, ops_, Rounding::floor));
-    // What takes longest comes last, and has what the others left.
+    // The largest classes come last, and get what the others have left.
     if (own.seconds)
       own.seconds = *clock_.remaining().seconds *
                     std::min(1.0, static_cast<double>(threads_) * static_cast<double>(ops) /
@@ -87,10 +87,10 @@ class WaveLimits {
 
  private:
   const LimitSettings all_;
-  const Limits clock_;  // runs from here on
+  const Limits clock_;  // from the construction
   const std::int64_t ops_;
   const int threads_;
-  std::atomic<std::int64_t> waiting_;  // ops of classes that nobody has begun with
+  std::atomic<std::int64_t> waiting_;  // ops of classes that have not begun
 };
 
 }  // namespace
@@ -109,7 +109,7 @@ SolvedBlocks::SolvedBlocks(const Graph& graph, const Partition& partition,
   find_classes(reruns, limits);
 }
 
-// From the smallest on; of as many ops, what is inside first.
+// From the smallest block to the largest; of blocks with equally many ops, inner ones first.
 std::vector<BlockId> SolvedBlocks::blocks_by_size() const {
   const auto& blocks = partition_.blocks;
   std::vector<BlockId> by_size;
@@ -119,14 +119,14 @@ std::vector<BlockId> SolvedBlocks::blocks_by_size() const {
     level[id] = level[blocks[id].parent] + 1;
     if (settings_.levels == 0 || level[id] < settings_.levels) by_size.push_back(id);
   }
-  // What is inside has the larger number.
+  // Inner blocks have larger ids.
   std::ranges::sort(by_size, {}, [&](BlockId id) {
     return std::pair(blocks[id].op_count(), -static_cast<std::ptrdiff_t>(id.index()));
   });
   return by_size;
 }
 
-// All that makes a difference to plans of a block.
+// All properties of a block on which plans depend.
 std::vector<std::int64_t> SolvedBlocks::key_of(const BlockForm& form,
                                                std::span<const std::uint8_t> reruns) const {
   std::vector<std::int64_t> key = {static_cast<std::int64_t>(form.hash.high),
@@ -146,7 +146,7 @@ std::vector<std::int64_t> SolvedBlocks::key_of(const BlockForm& form,
   return key;
 }
 
-// One more than that of the highest block inside that has a class.
+// One more than the height of the highest inner block with a class.
 std::size_t SolvedBlocks::height_of(BlockId id,
                                     const IdVector<BlockId, std::vector<BlockId>>& inside) const {
   std::size_t height = 0;
@@ -174,11 +174,12 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& li
     if (limits.spend_all(static_cast<std::int64_t>(own.size()))) break;
     BlockForm form = block_form(graph_, own, Alike::plan);
     std::vector<std::int64_t> key = key_of(form, reruns);
-    // Forms that say less than all do not tell which ops correspond: such a block is like no other.
+    // An inexact form does not determine the corresponding ops: such a block has a class of its
+    // own.
     class_of_[id] = static_cast<std::int32_t>(classes_.size());
     if (form.exact) class_of_[id] = found.try_emplace(key, class_of_[id]).first->second;
     if (static_cast<std::size_t>(class_of_[id]) == classes_.size()) {
-      // As long as the graphs to be made stay small all together.
+      // As long as all graphs together stay small.
       total += own.size();
       if (total > std::max(kFewOps, kMostNested * graph_.op_count())) {
         class_of_[id] = -1;
@@ -188,7 +189,7 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& li
       one.first = id;
       one.ops = form.ops;
       if (form.exact) one.key = std::move(key);
-      // By what is in the one that is solved: equal blocks may be cut otherwise inside.
+      // By the inner blocks of the first block: equal blocks may be partitioned differently inside.
       one.height = height_of(id, inside);
       one.problem = std::make_unique<BlockProblem>(graph_, partition_, id, form.ops, reruns);
       classes_.push_back(std::move(one));
@@ -197,7 +198,7 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& li
   }
 }
 
-// Down to blocks that are children or to ops, without recursion: nests may be thousands deep.
+// Down to child blocks or ops, without recursion, since nests may be thousands deep.
 void SolvedBlocks::add_nodes(BlockId id, bool forward, std::size_t most_ops, Level& level,
                              IdVector<BlockId, std::size_t>& child_of) const {
   struct Place {
@@ -271,7 +272,7 @@ void SolvedBlocks::choose(Level& level) const {
   std::vector<std::size_t> ops;
   for (const Child& child : level.children) ops.push_back(child.ops.size());
   const std::vector<std::size_t> shares = shares_of(settings_.options, ops);
-  // Equal blocks with equal shares choose alike.
+  // Equal blocks with equal shares choose equal options.
   std::map<std::pair<const BlockOption*, std::size_t>, std::vector<std::size_t>> known;
   for (std::size_t i = 0; i < level.children.size(); ++i) {
     Child& child = level.children[i];
@@ -295,8 +296,8 @@ std::vector<std::size_t> SolvedBlocks::sizes() const {
   return sizes;
 }
 
-// Peaks evenly between the largest that a block or an op inside needs at least and that of saving
-// all; saved bytes evenly from the least to those of saving all.
+// Peaks are spaced evenly from the largest need of an inner block or an op to the peak of saving
+// all, and saved bytes evenly from the least possible to those of saving all.
 std::vector<BlockBudget> SolvedBlocks::budgets(const BlockProblem& problem,
                                                std::span<const BlockOption> options,
                                                const Level& level) const {
@@ -328,7 +329,7 @@ std::vector<BlockBudget> SolvedBlocks::budgets(const BlockProblem& problem,
   return budgets;
 }
 
-// Asks block solvers for options of one class.
+// Calls block solvers for one class.
 class SolvedBlocks::ClassRun {
  public:
   ClassRun(const SolvedBlocks& blocks, Class& one, WaveLimits& limits)
@@ -340,7 +341,7 @@ class SolvedBlocks::ClassRun {
         options_(std::move(one.options)),
         limits_(limits.share(ops_)) {}
 
-  // Says whether to ask again might change something.
+  // Returns whether a further call might change something.
   bool run(std::span<const BlockSolver* const> solvers) {
     const auto before = figures(options_);
     if (options_.empty()) {
@@ -350,8 +351,8 @@ class SolvedBlocks::ClassRun {
     const std::vector<BlockBudget> grid = blocks_.budgets(*one_.problem, options_, level_);
     for (std::size_t i = 0; i < solvers.size() && one_.problem->has_backward(); ++i)
       ask(*solvers[i], grid, 1.0 / static_cast<double>(solvers.size() - i));
-    // A share of the limits may end where the whole goes on: blocks around this one are still
-    // solved, and choose among its options.
+    // A share of the limits may end before the limits do. Outer blocks are still solved, and use
+    // the options of this one.
     if (options_.empty()) options_.push_back(one_.problem->save_all());
     one_.options = few(pareto(std::move(options_)));
     return is_cut_ || figures(one_.options) != before;
@@ -386,7 +387,7 @@ class SolvedBlocks::ClassRun {
 
   std::vector<BlockOption> kept_or_solved(const BlockSolver& solver, const BlockTask& task,
                                           const LimitSettings& most, Limits& limits) const {
-    // To name a file takes a hash of all options inside: only where there is to be one.
+    // The name of a file requires a hash of all inner options, so it is computed only if needed.
     std::optional<OptionCache> cache;
     if (settings_.keep && solver.is_kept() && !one_.key.empty())
       cache.emplace(task, one_.key, std::string(solver.name()) + " " + solver.version(),
@@ -407,7 +408,7 @@ class SolvedBlocks::ClassRun {
   const Level level_;
   std::vector<BlockOption> options_;
   Limits limits_;
-  bool is_cut_ = false;  // some solver that goes on has run out of its share
+  bool is_cut_ = false;  // some solver that continues has used up its share
 };
 
 bool SolvedBlocks::solve_wave(const Wave& wave, std::span<const BlockSolver* const> solvers,
@@ -446,7 +447,7 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
     changes |= solve_wave(wave, solvers, limits.remaining(std::max(kLeastShare, by_ops)), limits);
     if (limits.stopped()) break;
   }
-  // Of the heights that nobody came to.
+  // Blocks of heights that were not reached save all tensors.
   for (Class& one : classes_)
     if (one.options.empty()) one.options.push_back(one.problem->save_all());
   return changes;

@@ -1,5 +1,5 @@
-// The blocks of a partition with what each of them can do, solved from the inside out. Equal blocks
-// are solved once. Private to the solver.
+// The options of all blocks of a partition, solved from the inside out. Equal blocks are solved
+// once. Private to the solver.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,17 @@
 
 namespace lowtide::solve::hierarchy {
 
-enum class Choosing : std::uint8_t { peaks, prices };  // the paper's way; by the convex hull
+// peaks: as in the paper; prices: by the convex hull.
+enum class Choosing : std::uint8_t { peaks, prices };
 
 struct BlockSettings {
-  std::size_t options =
-      100;  // N_o: at each level, of all blocks inside, that programs choose among
+  // N_o: the number of options of all inner blocks of a level together, among which programs
+  // choose.
+  std::size_t options = 100;
   std::size_t peaks = 4, saves = 6;
-  std::size_t levels = 0;  // counted from the root; what lies deeper is no block. 0: all
+  std::size_t levels = 0;  // counted from the root; deeper blocks are dissolved. 0: all levels
   Choosing choosing = Choosing::peaks;
-  bool keep = false;  // on disk, of solvers for which that pays: what is found depends on the disk
+  bool keep = false;  // cache options on disk; results then depend on the cache
   const SolverTable* solvers = nullptr;
   std::uint64_t seed = 0;
   int threads = 1;
@@ -34,35 +36,35 @@ struct BlockSettings {
 
 class SolvedBlocks {
  public:
-  // Both must outlive it. Where the limits end before all is looked at, what is left is no block.
+  // Both must outlive this object. If the limits end first, the remaining blocks are dissolved.
   SolvedBlocks(const Graph& graph, const Partition& partition, const BlockSettings& settings,
                Limits& limits);
 
-  // Asks these of every block but the root, with what the blocks inside can do by then. At the
-  // first time, to save all and to recompute all are options of each; wherever limits end, each
-  // block has at least the former. False if to ask again would change nothing: no options are new,
-  // and nobody who goes on from what there is has run out of its share.
+  // Calls these solvers for every block but the root, with the present options of its inner blocks.
+  // The first call also gives each block the options to save all and to recompute all; if the
+  // limits end, each block has at least the first of these. Returns false if a further call would
+  // change nothing: there are no new options, and no solver that continues has used up its share.
   bool solve(std::span<const BlockSolver* const> solvers, Limits& limits);
 
-  // The root, with all blocks inside that have no more than so many ops; of those one in another,
-  // the outer one.
+  // The root, with the inner blocks of at most so many ops; of nested ones, the outermost.
   Level root(std::size_t most_ops) const;
-  // Sizes that make a difference for that: from the smallest blocks to those right below the root.
+  // The values of `most_ops` that give different roots: from the smallest blocks to the children of
+  // the root.
   std::vector<std::size_t> sizes() const;
 
   std::size_t class_count() const { return classes_.size(); }
 
  private:
-  // Blocks that are equal, solved for the first of them.
+  // A class of equal blocks, which is solved for its first block.
   struct Class {
     BlockId first;
-    std::size_t height = 0;         // 0: no block inside
-    std::vector<OpId> ops;          // of the first, in the order in which they correspond
-    std::vector<std::int64_t> key;  // what equal blocks have in common, in other graphs too
+    std::size_t height = 0;  // 0: no inner block
+    std::vector<OpId> ops;   // of the first block, in the order in which equal blocks correspond
+    std::vector<std::int64_t> key;  // properties that equal blocks share, also in other graphs
     std::unique_ptr<BlockProblem> problem;
     std::vector<BlockOption> options;
   };
-  // Classes of one height, which do not depend on one another.
+  // Classes of one height, which are independent.
   struct Wave {
     std::vector<std::size_t> classes;
     std::int64_t ops = 0;
@@ -88,8 +90,8 @@ class SolvedBlocks {
   const Graph& graph_;
   const Partition& partition_;
   BlockSettings settings_;
-  IdVector<BlockId, std::int32_t> class_of_;  // -1: none, solved with the block around it
-  IdVector<BlockId, std::vector<OpId>> ops_;  // as Class::ops, of each block that has a class
+  IdVector<BlockId, std::int32_t> class_of_;  // -1: dissolved into the outer block
+  IdVector<BlockId, std::vector<OpId>> ops_;  // as Class::ops, for each block with a class
   std::vector<Class> classes_;
 };
 

@@ -1,12 +1,18 @@
-// Problem: cut a DAG in two, all links in one direction, few bytes across, sizes as asked for.
-// Idea: join pairs of nodes between which most flows, again and again, until few are left; cut
-// these along a topological order at the best place; then undo the pairs level by level, and at
-// each let nodes at the border change sides where that saves bytes. Source: dagP (see
-// multilevel.h), with its safe rule for pairs: of a link's two ends, one is the only successor or
-// the only predecessor of the other. Invariant: joined so, all pairs at once make no circle, for
-// whatever enters such a pair reaches its way out; and a node changes sides only when all that
-// follow it are there, or all before it. Loses: where many links meet at every node, pairs are
-// rare, and the cut is that of an order; and to refinements that accept a loss for a while.
+// Problem: bisect a DAG with all links in one direction, few bytes across, and given sizes.
+//
+// Idea: match pairs of nodes with most bytes between them, repeatedly, until few nodes are left.
+// Cut these along a topological order at the best position. Then undo the matching level by level,
+// and at each level move nodes at the border to the other side if that saves bytes.
+//
+// Source: dagP (see multilevel.h), with its safe rule for pairs: of the two ends of a link, one is
+// the only successor or the only predecessor of the other.
+//
+// Invariant: such pairs, all contracted at once, make no cycle, since every path into a pair
+// reaches its exit. A node changes sides only if all its successors are on the other side, or all
+// its predecessors.
+//
+// Loses: if every node has many links, pairs are rare, and the cut is that of an order. Refinements
+// that accept a temporary loss are better.
 #include "lowtide/solve/hierarchy/partition/bisect.h"
 
 #include <algorithm>
@@ -24,14 +30,14 @@ using Nodes = std::vector<Node>;
 using Sides = std::vector<std::uint8_t>;
 
 constexpr std::size_t kCoarsest = 64;  // nodes
-constexpr int kPasses = 6;             // over the border at each level
+constexpr int kPasses = 6;             // over the border, at each level
 
 struct Level {
   LayerDag dag;
   std::vector<std::size_t> weights;
 };
 
-// Always the smallest ready node by `key`; against the links with `back`.
+// Always the smallest ready node by `key`; with `back` against the links.
 Nodes topological(const LayerDag& dag, std::span<const Node> key, bool back) {
   std::vector<std::size_t> waiting(dag.size());
   using Ready = std::pair<Node, Node>;
@@ -51,7 +57,7 @@ Nodes topological(const LayerDag& dag, std::span<const Node> key, bool back) {
   return order;
 }
 
-// The number of each node's group in the level above; nothing if hardly any pairs are left.
+// The group of each node in the next coarser level; nullopt if hardly any pairs are left.
 Nodes pair_up(const Level& level, std::size_t heaviest) {
   const LayerDag& dag = level.dag;
   constexpr Node kNone = UINT32_MAX;
@@ -92,7 +98,7 @@ Nodes pair_up(const Level& level, std::size_t heaviest) {
   return group;
 }
 
-// The level above, with its nodes in a topological order; `group` becomes their numbers.
+// The next coarser level, with its nodes in a topological order; `group` is renumbered accordingly.
 Level contract(const Level& level, Nodes& group) {
   const std::size_t count = 1 + *std::ranges::max_element(group);
   Nodes numbers(count);
@@ -123,12 +129,12 @@ class Border {
       if (sides[node] == 0) first_ += weights_[node];
   }
 
-  // Until nothing changes sides any more.
+  // Repeats until no node changes sides.
   void refine() {
     for (int pass = 0; pass < kPasses; ++pass) {
       bool changed = false;
-      // Those before the border from its end backwards, those behind it forwards: so each comes
-      // when what must move first has moved.
+      // Nodes before the border in reverse order, nodes after it in order: each is visited after
+      // the nodes that must move first.
       for (Node node = static_cast<Node>(dag_.size()); node-- > 0;)
         changed = (sides_[node] == 0 && try_move(node)) || changed;
       for (Node node = 0; node < dag_.size(); ++node)
@@ -152,7 +158,7 @@ class Border {
     return true;
   }
 
-  // A tensor crosses if its maker is in the first part and one of its readers in the second.
+  // A tensor crosses if its producer is in the first half and one of its readers in the second.
   std::int64_t gain(Node node, bool to_second) const {
     std::int64_t bytes = 0;
     for (const std::uint32_t value : dag_.made[node]) {
@@ -171,11 +177,11 @@ class Border {
   const LayerDag& dag_;
   const std::vector<std::size_t>& weights_;
   Sides& sides_;
-  std::size_t least_, most_, first_ = 0;  // weight of the first part
-  std::vector<std::uint32_t> readers_;    // of each value, in the second part
+  std::size_t least_, most_, first_ = 0;  // weight of the first half
+  std::vector<std::uint32_t> readers_;    // by value, in the second half
 };
 
-// The best beginning of the order within the limits, or what is nearest to them.
+// The best prefix of the order within the limits, or the one nearest to them.
 std::pair<Bytes, Sides> cut_along(const Level& level, const Nodes& order, std::size_t least,
                                   std::size_t most) {
   const LayerDag& dag = level.dag;

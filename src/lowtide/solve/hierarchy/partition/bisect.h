@@ -1,4 +1,4 @@
-// A DAG in two parts, one of which comes before the other.
+// Bisects a DAG such that all links between the two halves lead one way.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace lowtide::solve::partition {
 
-// For each node, whether it is in the second part. No link leads back from that to the first, whose
-// share of the nodes is about `share`, off by at most `off` of what there is (or of a single node),
-// and as few bytes as the search finds cross. 0 < share < 1. Some result at once if `stop` says
-// yes.
+// For each node, whether it is in the second half. No link leads from the second half to the first.
+// The first half has about the share `share` of the nodes, within `off` of all nodes (or a single
+// node), and the search minimises the bytes that cross. 0 < share < 1. If `stop` returns true, the
+// result is valid but not optimised.
 std::vector<std::uint8_t> bisect(const LayerDag& dag, double share, double off,
                                  const std::function<bool()>& stop);
 

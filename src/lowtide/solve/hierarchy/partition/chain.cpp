@@ -1,10 +1,16 @@
-// Problem: see a network as a chain of blocks, each of which reads only what the one before made.
-// Idea: walk over the layers in the given order and count what crosses; cut where that is a single
-// tensor. Neighbours are joined where there are more blocks than asked for.
-// Source: X. Zhao et al., "Rockmate", ICML 2023, section 4, which cuts at the nodes that all ways
-// pass. Invariant: blocks are ranges of an order, so they are convex.
-// Loses: on networks with long skips, which are one block with `crossing` at 1; and where an order
-// runs branches side by side.
+// Problem: partition a network into a chain of blocks, each of which reads only outputs of the one
+// before.
+//
+// Idea: count the tensors that cross between consecutive layers of the given order, and cut where a
+// single tensor crosses. Neighbouring blocks are joined until there are at most as many as
+// requested.
+//
+// Source: X. Zhao et al., "Rockmate", ICML 2023, section 4, which cuts at the nodes on all paths.
+//
+// Invariant: blocks are ranges of an order, so they are convex.
+//
+// Loses: on networks with long skip connections, which are one block with `crossing` 1; and if the
+// order interleaves branches.
 #include "lowtide/solve/hierarchy/partition/chain.h"
 
 #include <algorithm>
@@ -20,7 +26,7 @@ namespace lowtide::solve::partition {
 
 namespace {
 
-// Positions before which at most `most` tensors cross; the first and the last are among them.
+// The positions at which at most `most` tensors cross, with the first and the last position.
 std::vector<std::size_t> cuts_of(const LayerDag& dag, std::size_t most) {
   const std::size_t count = dag.size();
   std::vector<std::size_t> change(count + 2, 0);
@@ -73,7 +79,7 @@ class Chain final : public Partitioner {
     std::vector<Range> ranges;
     for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
       const Range next{cuts[i], cuts[i + 1]};
-      // A block begins where the middle of what is next lies behind its equal share.
+      // A block begins if the middle of the next range is beyond its equal share.
       const std::size_t share = layers.ops.rows() * ranges.size() / blocks;
       if (cuts.size() - 1 <= blocks || ranges.empty() || next.first + next.size() / 2 >= share)
         ranges.push_back(next);

@@ -1,4 +1,4 @@
-// A network as a chain of blocks: what dynamic programs over chains need.
+// Partitions a network into a chain of blocks, for dynamic programs over chains.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace lowtide::solve::partition {
 
-// Cuts wherever a single tensor crosses, or as many as option `crossing` allows.
+// Cuts wherever a single tensor crosses, or at most as many as option `crossing` allows.
 std::unique_ptr<Partitioner> make_chain();
 
 }  // namespace lowtide::solve::partition

@@ -1,11 +1,17 @@
-// Problem: how much crosses the border of a candidate, asked of very many small sets of nodes that
-// differ little from one another. Idea: keep the nodes asked for the last time, with how many ends
-// of each value they have, and go from there to the next by removing some and adding others. A
-// block that has grown may have a great many values. It is not added: its border is known, and
-// values of other nodes are looked up among its own. Source: as gains are kept in hypergraph
-// partitioning, with values as nets (C. M. Fiduccia and R. M. Mattheyses, DAC 1982). Invariant: a
-// value has as many ends as there are nodes with it in their lists, and one more if it leaves.
-// Loses: where large nodes come together in many ways, each of which is counted from their lists.
+// Problem: compute the bytes that cross the borders of very many small sets of nodes, which differ
+// little from one to the next.
+//
+// Idea: keep the last set, with the number of ends of each value in it, and go to the next set by
+// removing and adding nodes. A large node may have very many values, so it is not added: its border
+// is known, and the values of other nodes are looked up among its values.
+//
+// Source: as gains are maintained in hypergraph partitioning, with values as nets (C. M. Fiduccia
+// and R. M. Mattheyses, DAC 1982).
+//
+// Invariant: the number of ends of a value is the number of nodes with it in their lists, plus one
+// if it leaves.
+//
+// Loses: if large nodes occur in many different sets, each of which is counted from their lists.
 #include "lowtide/solve/hierarchy/partition/h_borders.h"
 
 #include <algorithm>
@@ -15,7 +21,7 @@ namespace lowtide::solve::partition {
 
 namespace {
 
-// So many times as many values as nodes have on average, and some.
+// A multiple of the mean number of values of a node, plus a constant.
 std::size_t many_values(const LayerDag& dag) {
   return 32 + 8 * (dag.values.size() + dag.readers.size()) / std::max<std::size_t>(1, dag.size());
 }
@@ -78,7 +84,7 @@ Bytes Borders::around(std::span<const Node> nodes) {
   return bytes_;
 }
 
-// The large nodes become the current ones.
+// Makes these large nodes the present ones.
 void Borders::begin(const List& large) {
   bytes_ = around_large(large);
   current_large_ = large;
@@ -126,7 +132,7 @@ void Borders::remove(Node node) {
   }
 }
 
-// The longest list takes in the others, so that no item moves often.
+// The longest list absorbs the others, so that no item moves often.
 void Borders::merge(std::span<const Node> nodes, Node into) {
   const Bytes bytes = around(nodes);
   const Node longest =

@@ -1,4 +1,4 @@
-// Bytes that cross the borders of nodes, alone or together.
+// The bytes that cross the borders of nodes, or of sets of nodes.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@
 
 namespace lowtide::solve::partition {
 
-// Values have ends: the nodes that make and read them, and one more where they leave. A value
-// crosses the border of some nodes if they have one of its ends and not all.
+// A value has ends: its producer, its readers, and one more if it leaves the network. A value
+// crosses the border of a set of nodes if the set has some of its ends, but not all.
 class Borders {
  public:
-  // A node is large from more than so many values on.
+  // A node with more values than this is large.
   Borders(const LayerDag& dag, std::size_t large);
   explicit Borders(const LayerDag& dag);
 
-  // Of all these together. In time that grows with the values of the nodes that were not asked for
-  // the last time; large nodes count only where they come together for the first time.
+  // The bytes of a set. The time grows with the values of the nodes that were not in the previous
+  // set; large nodes are counted once for each set of large nodes.
   Bytes around(std::span<const Node> nodes);
-  // The nodes become one of them, `into`.
+  // Merges the nodes into one of them, `into`.
   void merge(std::span<const Node> nodes, Node into);
 
  private:
@@ -34,8 +34,8 @@ class Borders {
   using Values = std::unordered_set<std::uint32_t>;
   struct Value {
     Bytes bytes;
-    std::uint32_t ends;        // in all
-    std::uint32_t inside = 0;  // those that the current nodes have, if that is known
+    std::uint32_t ends;        // total
+    std::uint32_t inside = 0;  // in the present set; valid if known_
     bool crosses() const { return inside > 0 && inside < ends; }
   };
 
@@ -49,17 +49,17 @@ class Borders {
 
   std::size_t large_;
   std::vector<Value> values_;
-  // Of each node, the values of which it has an end. Some that nothing else has stay until the list
-  // is put in order.
+  // The values of which each node has an end. Values that have become internal stay until the list
+  // is compacted.
   std::vector<List> values_of_;
-  std::vector<Bytes> border_;                   // of each node
-  std::vector<std::unique_ptr<Values>> index_;  // of a large node, its values once more
+  std::vector<Bytes> border_;                   // by node
+  std::vector<std::unique_ptr<Values>> index_;  // by large node: its values as a set
 
-  // The current nodes: those asked for the last time.
+  // The present set: the one of the last call.
   List current_large_, current_;
   Bytes bytes_;
   Marks known_, asked_, in_;
-  std::map<List, Bytes> together_;  // borders of several large nodes
+  std::map<List, Bytes> together_;  // borders of sets of large nodes
 };
 
 }  // namespace lowtide::solve::partition

@@ -1,5 +1,4 @@
-// Names are kept in a forest of the nodes that they became part of; lists of links are put in order
-// when somebody next asks for them.
+// Names form a union-find forest. Lists of links are compacted when they are next read.
 #include "lowtide/solve/hierarchy/partition/h_network.h"
 
 #include <algorithm>
@@ -35,7 +34,7 @@ Node HNetwork::node_of(Node name) const {
   return name;
 }
 
-// Every step finds a node or takes an item from the list.
+// Every step finds a node or removes an item from the list.
 std::span<const Node> HNetwork::few(std::vector<List>& lists, Node node, std::size_t most) {
   List& list = lists[node];
   seen_.clear();
@@ -53,7 +52,7 @@ std::span<const Node> HNetwork::few(std::vector<List>& lists, Node node, std::si
   return std::span(list).first(found);
 }
 
-// The longest list takes in the others, so that no item moves often.
+// The longest list absorbs the others, so that no item moves often.
 void HNetwork::join(std::vector<List>& lists, std::span<const Node> nodes, Node into, List& near) {
   const Node longest =
       *std::ranges::max_element(nodes, {}, [&](Node n) { return lists[n].size(); });

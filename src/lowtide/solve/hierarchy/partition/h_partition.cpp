@@ -1,4 +1,4 @@
-// H-Partition as a partitioner: on the forward flow, and if that was not enough on all
+// H-Partition as a partitioner: on the forward tensors, and if its blocks are invalid, on all
 // dependencies.
 #include "lowtide/solve/hierarchy/partition/h_partition.h"
 
@@ -60,7 +60,8 @@ class HPartition final : public Partitioner {
   }
 
  private:
-  // Nothing if it was stopped, or if blocks depend on one another by what are no links.
+  // nullopt if it was stopped, or if blocks depend on one another by dependencies that are no
+  // links.
   static std::optional<Partition> with(Links links, const Graph& graph, const Phases& phases,
                                        const HSettings& settings,
                                        const std::function<bool()>& stop) {
@@ -72,7 +73,7 @@ class HPartition final : public Partitioner {
     BlockTree tree(0);
     std::vector<BlockId> block_of(count, Partition::root());
     std::vector<BlockId> ids(grown->blocks.size(), Partition::root());
-    // A block is made after those inside it.
+    // Inner blocks come before their outer block.
     for (const Node node : grown->top)
       if (node >= count) ids[node - count] = tree.add(Partition::root());
     for (std::size_t i = grown->blocks.size(); i-- > 0;)

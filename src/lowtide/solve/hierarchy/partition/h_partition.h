@@ -1,4 +1,4 @@
-// HiRemate's partitioner: small blocks from the bottom up, by what crosses their borders.
+// HiRemate's partitioner: small blocks from the bottom up, by the bytes that cross their borders.
 #pragma once
 
 #include <memory>

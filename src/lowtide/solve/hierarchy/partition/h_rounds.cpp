@@ -1,17 +1,22 @@
-// Problem: HiRemate's greedy choice of groups, in time that hardly grows faster than the graph.
-// Idea: candidates are small, at most block_size nodes, so each is found, scored and changed in
-// time of its own size. A heap holds them by their scores; when one becomes a group, only those
-// that share a node with it change: they take in the rest of it, or become too large and fall
-// away. A candidate grows at most block_size times, and of those that have become equal one is
-// kept. A round ends with all candidates used up or too large, so the next one need look only
-// where it meets blocks that the last one made. Source: J. Gusak et al., "HiRemate", ICML 2025,
-// section 3.1 and appendix A; chains beside the flows, and the score's size as the layers
-// inside, as in the released code (Rockmate 2.0.0). Invariant: whatever leads into a candidate
-// leads to all of it, from its head: a node outside on which all its nodes depend, or its first
-// node. So groups are convex, also beside one another, and to name them by their first nodes is
-// topological. Loses: to choices that see further than one merge; where little joins, to a limit
-// on the root; and where everything depends on everything long before it, since there each round
-// looks at all that leads to the one block that grows.
+// Problem: HiRemate's greedy choice of groups, in nearly linear time.
+//
+// Idea: candidates have at most block_size nodes, so each is found, scored and changed in time of
+// its own size. A heap sorts them by score. When one becomes a group, only candidates that share a
+// node with it change: they absorb the rest of the group, or become too large and are dropped. A
+// candidate grows at most block_size times, and of equal candidates one is kept. A round ends when
+// all candidates are used or dropped. The next round then examines only candidates that contain
+// blocks of the last one.
+//
+// Source: J. Gusak et al., "HiRemate", ICML 2025, section 3.1 and appendix A. As in the released
+// code (Rockmate 2.0.0), chains are candidates too, and the size in the score counts layers.
+//
+// Invariant: every link into a candidate comes from its head, and the head precedes all its nodes.
+// The head is a node outside on which all nodes depend, or the first node. So groups are convex,
+// also together, and naming them by their first nodes is topological.
+//
+// Loses: against choices that look further ahead than one merge. If few groups form, against a
+// limit on the root. If everything depends on everything long before it, each round visits all
+// predecessors of the one growing block.
 #include "lowtide/solve/hierarchy/partition/h_rounds.h"
 
 #include <algorithm>
@@ -47,7 +52,7 @@ class Rounds {
         met_(net_.size()),
         number_(net_.size()) {
     for (Node node = 0; node < net_.size(); ++node) {
-      // What has no links joins nothing, and is none of the network's size.
+      // Nodes without links join nothing, and do not count in the network's size.
       const LayerDag& dag = layers.dag;
       if (!dag.before[node].empty() || !dag.behind[node].empty()) top_ += net_.weight(node);
       group_of_[node] = number_[node] = node;
@@ -69,11 +74,11 @@ class Rounds {
 
  private:
   struct Candidate {
-    Nodes nodes;  // ascending; none once it has fallen away
+    Nodes nodes;  // ascending; empty if dropped
     std::size_t layers = 0, weight = 0;
-    std::uint32_t version = 0, merge = 0;  // the last that looked at it
+    std::uint32_t version = 0, merge = 0;  // the last merge that visited it
   };
-  // Least score first; of equal ones the candidate that was found first.
+  // Smallest score first; of equal scores the candidate that was found first.
   struct Entry {
     double score;
     std::uint32_t candidate, version;
@@ -130,9 +135,9 @@ class Rounds {
     changed_.push_back(index);
   }
 
-  // Equation 1: bytes that cross the border, times the size to the power of alpha; for all that
-  // changed. Sorted by their nodes, those that are alike are neighbours, and of equal ones, with
-  // which the same would happen from now on, the first is enough.
+  // Equation 1: the bytes that cross the border, times the size to the power of alpha, for all
+  // changed candidates. Sorted by nodes, equal candidates are neighbours. They would change alike
+  // from now on, so only the first is kept.
   bool score_changed() {
     std::ranges::sort(changed_, {}, [&](std::uint32_t index) {
       return std::pair<const Nodes&, std::uint32_t>(candidates_[index].nodes, index);
@@ -153,7 +158,8 @@ class Rounds {
     return true;
   }
 
-  // The node that is all that follows this one, and depends on it alone; else itself.
+  // The only successor of this node, if this node is its only predecessor; otherwise the node
+  // itself.
   Node next(Node node) {
     const auto behind = net_.behind(node, 2);
     if (behind.size() != 1) return node;
@@ -167,7 +173,7 @@ class Rounds {
     return net_.behind(other, 2).size() == 1 ? other : node;
   }
 
-  // Longest chains of such nodes, cut into pieces of about one weight where they are too heavy.
+  // The longest chains of such nodes, cut into pieces of about equal weight if they are too heavy.
   void find_chains() {
     for (Node& node : links_) node = net_.node_of(node);
     sort_once(links_);
@@ -206,16 +212,17 @@ class Rounds {
     add_candidate(std::move(piece));
   }
 
-  // All on the ways to `end` from the nearest node that is on every way to it, with and without
-  // either end. Nodes are taken back from `end`, the latest first: when a single one waits, it is
-  // on every way.
+  // The flow of `end`: all nodes on the paths to `end` from the nearest node that is on every such
+  // path, with and without both ends. Nodes are visited backwards from `end`, the latest first; if
+  // only one is waiting, it is on every path.
   void find_flows(Node end) {
     if (net_.before(end, 2).size() < 2) return;
     Nodes waiting;  // ascending
     Nodes flow{end};
     const bool found = take_back(flow, waiting);
-    // Another look is due when a node that was used changes. Of those that wait in vain none is as
-    // late as those used, whatever they become part of; but two of them may become one.
+    // A flow must be searched again when a visited node changes. A failed search ends with waiting
+    // nodes that are all earlier than the visited ones, whatever they are merged into; but two of
+    // them may be merged into one.
     for (const Node node : flow) used_by_[node].push_back(end);
     for (const Node node : waiting) (found ? used_by_ : met_by_)[node].push_back(end);
     met_[end] = found ? Nodes() : waiting;
@@ -234,10 +241,10 @@ class Rounds {
     with_head(without);
   }
 
-  // Whether the flow is small enough; in `waiting` then its head, if it has one.
+  // Whether the flow is small enough. Then `waiting` has its head, if there is one.
   bool take_back(Nodes& flow, Nodes& waiting) {
-    bool open = false;       // a way begins in the flow
-    std::size_t weight = 0;  // without either end
+    bool open = false;       // a path begins in the flow
+    std::size_t weight = 0;  // without both ends
     among_.clear();
     const auto wait_for = [&](std::span<const Node> before) {
       open = open || before.empty();
@@ -248,7 +255,7 @@ class Rounds {
       }
       return true;
     };
-    // One more than may wait is enough to give up.
+    // Give up at one more than may wait.
     const std::size_t most = settings_.block_size + 2;
     if (!wait_for(net_.before(flow.front(), most))) return false;
     while (!waiting.empty() && (open || waiting.size() > 1)) {
@@ -267,7 +274,7 @@ class Rounds {
     std::vector<std::uint32_t> touched;
     ++merges_;
     for (const Node node : merged) {
-      if (group_of_[node] != node) continue;  // once for each group: by the node that names it
+      if (group_of_[node] != node) continue;  // once for each group, by its name
       top_ -= groups_[node].empty() ? net_.weight(node) : 2;
       groups_[node].clear();
       for (const std::uint32_t holder : std::exchange(holders_[node], {})) {
@@ -284,7 +291,7 @@ class Rounds {
     named_.push_back(name);
   }
 
-  // Whether the candidate is still one.
+  // Whether the candidate is still valid.
   bool take_in(Candidate& candidate, std::uint32_t index, const Nodes& merged) {
     Nodes& nodes = candidate.nodes;
     Nodes rest;
@@ -306,12 +313,12 @@ class Rounds {
     return true;
   }
 
-  // Groups become nodes.
+  // Merges groups into nodes.
   void end_round() {
     sort_once(named_);
     for (const Node name : std::exchange(named_, {})) {
       Nodes group = std::exchange(groups_[name], {});
-      if (group.empty()) continue;  // it went into another
+      if (group.empty()) continue;  // absorbed by another group
       Nodes children;
       for (const Node node : group) {
         children.push_back(number_[node]);
@@ -335,7 +342,8 @@ class Rounds {
     merges_ = 0;
   }
 
-  // For flows that met two nodes of the group or more. The longest list need not be looked through:
+  // For flows that contain two or more nodes of the group. The longest list can be skipped: flows
+  // that are only in it contain one node.
   // who is in it alone met one.
   void look_again(const Nodes& group, Node name) {
     const Node longest =
@@ -357,25 +365,25 @@ class Rounds {
   const HSettings& settings_;
   const std::function<bool()>& stop_;
   std::size_t polls_ = 0;
-  std::size_t top_ = 0;  // weight of the network, groups seen as blocks
+  std::size_t top_ = 0;  // weight of the network, with groups as blocks
   Grown grown_;
   Marks among_, chained_;
-  // Of this round. A group is named by its first node; until it is merged, a node is named by
+  // State of a round. A group is named by its first node; a node that is in no group is named by
   // itself.
   std::vector<Node> group_of_;
   std::vector<Nodes> groups_;
-  std::vector<std::vector<std::uint32_t>> holders_;  // candidates with the group of that name
-  Nodes named_, held_;                               // with groups; with holders
+  std::vector<std::vector<std::uint32_t>> holders_;  // by group: the candidates that contain it
+  Nodes named_, held_;                               // names of groups; names with candidates
   std::vector<Candidate> candidates_;
-  std::vector<std::uint32_t> changed_;  // candidates that have no score yet
+  std::vector<std::uint32_t> changed_;  // candidates without a score
   std::priority_queue<Entry> heap_;
   std::uint32_t merges_ = 0;
-  // Across rounds.
-  // By node: ends of flows that were looked for and have it in them or as their head; and of those
-  // given up while it waited. By end: the nodes that waited then.
+  // State across rounds.
+  // used_by_: by node, the ends of flows that contain it or have it as head. met_by_: by node, the
+  // ends of failed searches in which it waited. met_: by end, the nodes that waited.
   std::vector<Nodes> used_by_, met_by_, met_;
-  Nodes ends_, links_;        // where to look for flows and for chains
-  std::vector<Node> number_;  // of each node in what is grown
+  Nodes ends_, links_;        // nodes at which flows and chains must be searched
+  std::vector<Node> number_;  // by node: its number in Grown
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Algorithm 2 of HiRemate's appendix A: rounds of choosing groups, each of which becomes a block.
+// Algorithm 2 of HiRemate's appendix A: rounds that choose groups, each of which becomes a block.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ struct HSettings {
   double alpha = 0.5;
 };
 
-// Blocks from the inside out, each after those in it. Numbers below that of the layers' nodes are
-// nodes, those from there on blocks. Children are in an order of their first nodes.
+// Blocks from the inside out, each after its inner blocks. Numbers below the number of layers'
+// nodes are nodes; numbers from there on are blocks. Children are sorted by their first nodes.
 struct Grown {
   std::vector<std::vector<Node>> blocks;
-  std::vector<Node> top;  // what is in no block
+  std::vector<Node> top;  // nodes and blocks that are in no block
 };
 
-// Nothing if `stop` said yes.
+// nullopt if `stop` returned true.
 std::optional<Grown> grow_blocks(const Layers& layers, const HSettings& settings,
                                  const std::function<bool()>& stop);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Node kNone = UINT32_MAX;
 
-// Links by their ends, in two passes of counting: ascending in each row, without repetitions.
+// Links by their ends, in two passes of counting sort: each row ascending, without duplicates.
 Csr<Node> rows_of(std::size_t rows, const std::vector<std::pair<Node, Node>>& links) {
   std::vector<std::size_t> first(rows + 1, 0);
   for (const auto& [row, item] : links) ++first[row + 1];
@@ -40,7 +40,7 @@ class DagMaker {
   void link(Node before, Node behind) {
     if (before != behind) links_.emplace_back(behind, before);
   }
-  // Read by some of `readers`, perhaps many times, perhaps by the maker.
+  // A value may be read many times by one node, and by its maker.
   void value(Node maker, Bytes bytes, bool leaves, std::vector<Node>& readers) {
     std::ranges::sort(readers);
     readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
@@ -75,7 +75,8 @@ class DagMaker {
 
 namespace {
 
-// Layers by numbers in the given order, and for `flow` what each goes with.
+// Numbers the layers in the given order, and for `flow` finds the neighbour into which each is
+// merged.
 class LayerNodes {
  public:
   LayerNodes(const Graph& graph, const Phases& phases)
@@ -90,13 +91,13 @@ class LayerNodes {
     std::iota(node_.begin(), node_.end(), Node{0});
   }
 
-  // The node of an op, forward or backward; kNone for one that stands alone.
+  // The node of an op, forward or backward; kNone for an op without layer.
   Node of(OpId op) const {
     const OpId layer = phases_.layer[op];
     return layer.valid() ? node_[number_[layer]] : kNone;
   }
   std::size_t count() const { return count_; }
-  // Whether tensors of the op are seen by its own node alone.
+  // Whether only its own node reads the op's tensors.
   bool is_side(OpId op) const { return !side_.empty() && side_[number_[op]] != 0; }
 
   void join_sides() {
@@ -107,7 +108,7 @@ class LayerNodes {
       before.push_back(makers(layer));
       behind.push_back(readers(layer));
     }
-    std::vector<std::uint8_t> is_on_way;  // whether it reads a layer that reads others
+    std::vector<std::uint8_t> is_on_way;  // whether it reads a layer that reads other layers
     for (Node layer = 0; layer < layers_.size(); ++layer)
       is_on_way.push_back(reads_reader(layer, before) ? 1 : 0);
     for (Node layer = 0; layer < layers_.size(); ++layer) {
@@ -140,7 +141,7 @@ class LayerNodes {
   }
 
  private:
-  // Other layers nearby: the first of them, and whether there are none, one or more.
+  // The neighbouring layers: the first of them, and whether there are none, one or more.
   struct Near {
     Node first = kNone;
     int count = 0;
@@ -178,8 +179,8 @@ class LayerNodes {
   const Phases& phases_;
   IdVector<OpId, Node> number_;
   std::vector<OpId> layers_;
-  std::vector<Node> node_;          // of each layer
-  std::vector<std::uint8_t> side_;  // of each layer
+  std::vector<Node> node_;          // by layer
+  std::vector<std::uint8_t> side_;  // by layer
   std::size_t count_ = 0;
 };
 

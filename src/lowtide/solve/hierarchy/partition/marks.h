@@ -1,4 +1,4 @@
-// Which of many things have been seen.
+// A set of small integers that is cleared in constant time.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace lowtide::solve::partition {
 
-// Marks that fall away all at once.
+// Marks; `clear` removes all of them at once.
 class Marks {
  public:
   explicit Marks(std::size_t count) : marks_(count, 0) {}
   void clear() { ++round_; }
   bool operator[](std::size_t i) const { return marks_[i] == round_; }
-  // Whether it was new.
+  // Adds a mark; returns whether it is new.
   bool add(std::size_t i) { return std::exchange(marks_[i], round_) != round_; }
 
  private:

@@ -1,9 +1,16 @@
-// Problem: blocks of about one size at every level, with as few bytes between them as can be.
-// Idea: cut in two, and each part again, until there are as many parts as a block may have
-// children; these are its children, and are cut in turn. Source: dagP's recursive bisection (see
-// multilevel.h). Invariant: links between the parts of a cut lead one way, so parts are convex, and
-// so are theirs. Loses: where the natural blocks of a network are of very different sizes; and
-// equal parts of it are not cut in the same way.
+// Problem: make blocks of about equal size at every level, with as few bytes between them as
+// possible.
+//
+// Idea: bisect, and bisect each half again, until there are as many pieces as a block may have
+// children. These are its children, and are partitioned in turn.
+//
+// Source: dagP's recursive bisection (see multilevel.h).
+//
+// Invariant: links between the halves of a bisection lead one way, so halves are convex, and so are
+// their halves.
+//
+// Loses: if the natural blocks of a network differ much in size. Equal pieces of a network are not
+// partitioned equally.
 #include "lowtide/solve/hierarchy/partition/multilevel.h"
 
 #include <algorithm>
@@ -79,7 +86,7 @@ class Multilevel final : public Partitioner {
   }
 
  private:
-  // Two or more, at most `most`; a quarter less than that in each where they are the last.
+  // Two or more pieces, at most `most`. Pieces at the lowest level have a quarter fewer ops.
   static std::vector<Nodes> parts_of(const LayerDag& dag, const Nodes& nodes, std::size_t most,
                                      double imbalance, const std::function<bool()>& stop) {
     struct Open {

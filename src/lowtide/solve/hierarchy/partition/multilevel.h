@@ -1,4 +1,4 @@
-// Blocks of about equal size with as little as possible between them.
+// Partitions into blocks of about equal size with as few bytes between them as possible.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,13 @@
-// Problem: blocks that people know, from the names of modules.
-// Idea: layers that stand next to one another in the given order and have the beginning of their
-// origins in common are one call of that module; within it the next part of the name tells further.
-// Source: ours. Invariant: blocks are ranges of an order, so they are convex.
-// Loses: where the order runs modules side by side, each falls into many short runs.
+// Problem: make blocks that users know, from the names of modules.
+//
+// Idea: consecutive layers in the given order whose origins have a common prefix are one call of
+// that module. Inside it the next component of the name divides further.
+//
+// Source: no publication.
+//
+// Invariant: blocks are ranges of an order, so they are convex.
+//
+// Loses: if the order interleaves modules, each of them falls into many short ranges.
 #include "lowtide/solve/hierarchy/partition/origin.h"
 
 #include <algorithm>
@@ -20,9 +25,9 @@ namespace lowtide::solve::partition {
 
 namespace {
 
-constexpr std::size_t kRun = 20;  // ops in a block of what belongs to no layer
+constexpr std::size_t kRun = 20;  // ops in a block of ops without layer
 
-// Where the part of the name that begins at `from` ends.
+// The end of the component of the name that begins at `from`.
 std::size_t part_end(std::string_view origin, std::size_t from) {
   return std::min(origin.find_first_of("./", from), origin.size());
 }
@@ -69,7 +74,7 @@ class Origin final : public Partitioner {
       const Call call = open.back();
       open.pop_back();
       for (std::size_t first = call.range.first; first < call.range.last;) {
-        // The separator before the next part belongs to it.
+        // The separator before the next component belongs to the prefix.
         const std::string_view name = origin(first);
         const std::size_t end = part_end(name, call.length + (call.length > 0 ? 1 : 0));
         const std::string_view shared = name.substr(0, end);

@@ -1,4 +1,4 @@
-// A network by the modules that it is written in.
+// Partitions a network by its modules.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace lowtide::solve::partition {
 
-// A block for each call of a module, by the origins of forward ops: "layers.3.mlp" is in
+// A block for each call of a module, by the origins of forward ops: "layers.3.mlp" is inside
 // "layers.3".
 std::unique_ptr<Partitioner> make_origin();
 

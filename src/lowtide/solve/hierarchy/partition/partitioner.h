@@ -1,4 +1,4 @@
-// The interface that every partitioner has, and the table that everything iterates over.
+// The interface of partitioners, and their table.
 #pragma once
 
 #include <functional>
@@ -19,11 +19,11 @@ class Partitioner {
   virtual ~Partitioner() = default;
 
   virtual std::string_view name() const = 0;
-  virtual std::string_view summary() const = 0;  // what it is for, in a line
+  virtual std::string_view summary() const = 0;  // its purpose, in one line
   virtual std::span<const OptionSpec> options() const { return {}; }
-  // The same for the same graph and options. `options` were made for options(). Near-linear. Asks
-  // `stop` again and again, at the latest after about a microsecond for each op; nothing if that
-  // said yes.
+  // The same result for the same graph and options. `options` were made for options(). Near-linear.
+  // Returns nullopt if `stop` returned true, and polls it at intervals of at most about a
+  // microsecond for each op.
   virtual std::optional<Partition> partition(const Graph& graph, const Options& options,
                                              const std::function<bool()>& stop = {}) const = 0;
 };
@@ -38,7 +38,7 @@ class PartitionerTable {
   std::vector<std::unique_ptr<Partitioner>> all_;
 };
 
-// Every partitioner of ours, in the order in which people should read of them.
+// All built-in partitioners, in the order of the documentation.
 PartitionerTable make_partitioners();
 
 }  // namespace lowtide::solve::partition

@@ -19,7 +19,8 @@ Partition partition_of(const Graph& graph, Phases phases, const Layers& layers,
   }
   up_to(layers.ops.rows());
 
-  // Levels from the inside out, each by where its blocks begin among those of the one before.
+  // Levels from the inside out; each has the positions at which its blocks begin among those of the
+  // level before.
   std::vector<std::vector<Range>> levels;
   for (std::size_t count = leaves.size(); count > most;) {
     const std::size_t blocks = (count + run - 1) / run;

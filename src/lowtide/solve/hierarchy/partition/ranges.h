@@ -1,4 +1,4 @@
-// Blocks that are ranges of the layers in the given order: convex, whatever they are.
+// Blocks that are ranges of the layers in the given order, and so convex.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,16 @@
 
 namespace lowtide::solve::partition {
 
-// Layers from `first` to before `last`.
+// Layers from `first` up to, but not including, `last`.
 struct Range {
   std::size_t first = 0, last = 0;
   std::size_t size() const { return last - first; }
   bool operator==(const Range&) const = default;
 };
 
-// A block of each range of two layers or more. `ranges` ascend, do not overlap, and cover whatever
-// is to be in a block; layers between them count as ranges of one. Where the root then has more
-// than `most` children, they go into blocks of `run` neighbours each, as equal in number as they
-// can be, and these into others, until it has not. run > 1.
+// A block for each range of two or more layers. `ranges` ascend, do not overlap, and cover all
+// layers that belong in a block; layers between them count as ranges of one. While the root has
+// more than `most` children, they are grouped into blocks of about `run` neighbours each. run > 1.
 Partition partition_of(const Graph& graph, Phases phases, const Layers& layers,
                        std::span<const Range> ranges, std::size_t most, std::size_t run);
 

@@ -1,10 +1,16 @@
-// Problem: cut a network into blocks most of which are equal, so that what is known of one holds
-// for all. Idea: take the repeats that the graph has, forward; blocks of neighbours then hold as
-// many of them each, so that these are mostly equal too. Source: as the "repetitive" partitioner of
-// HiRemate's released code, which looks for one pattern in the names of functions; here equal means
-// the canonical hash. Invariant: blocks are ranges of an order, so they are convex. Loses: where a
-// network repeats in other directions than along its order, and where blocks repeat in their
-// forward part alone.
+// Problem: partition a network into blocks most of which are equal, so that a result for one can be
+// used for all.
+//
+// Idea: use the repeats of the forward. Outer blocks have equally many of them each, so most outer
+// blocks are equal too.
+//
+// Source: the "repetitive" partitioner of HiRemate's released code, which looks for one pattern in
+// the names of functions; here blocks are equal if their canonical hashes are.
+//
+// Invariant: blocks are ranges of an order, so they are convex.
+//
+// Loses: if a network repeats in other directions than along its order, or if blocks repeat in
+// their forward only.
 #include "lowtide/solve/hierarchy/partition/repeat.h"
 
 #include <algorithm>
@@ -21,7 +27,7 @@ namespace lowtide::solve::partition {
 
 namespace {
 
-// The range of layers that these ops are, if they are one.
+// The range of layers that these ops are; nullopt if they are none.
 Range range_of(std::span<const OpId> ops, std::span<const std::size_t> layer_of) {
   Range range{SIZE_MAX, 0};
   for (const OpId op : ops) {

@@ -1,4 +1,4 @@
-// A network by what repeats in it.
+// Partitions a network by its repeated blocks.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The one table of partitioners: adding one is a line here.
+// The table of partitioners: a new one adds a line here.
 #include "lowtide/solve/hierarchy/partition/chain.h"
 #include "lowtide/solve/hierarchy/partition/h_partition.h"
 #include "lowtide/solve/hierarchy/partition/multilevel.h"

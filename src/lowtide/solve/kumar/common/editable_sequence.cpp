@@ -1,4 +1,4 @@
-// Lists of makes and uses, and what they hold where.
+// Doubly linked lists of events by tensor, and the bytes in use by position.
 #include "lowtide/solve/kumar/common/editable_sequence.h"
 
 #include <algorithm>
@@ -167,7 +167,7 @@ EditableSequence::Saving EditableSequence::holding(Item item,
   return result;
 }
 
-// What goes with the item: its time, and what only it still reads.
+// Adds the item's time, then that of items that only it still reads.
 void EditableSequence::collect(Item item, int generation, std::span<const double> prices,
                                Saving& saving) const {
   const OpId op = this->op(item);
@@ -189,8 +189,8 @@ void EditableSequence::collect(Item item, int generation, std::span<const double
   }
 }
 
-// What the bytes change by when the event is taken out (sign -1) or put back (+1), seen from a list
-// that lacks it.
+// Changes the bytes as if the event were removed (sign -1) from or inserted (+1) into its list,
+// which must lack it.
 void EditableSequence::change(Item item, Event event, std::int64_t bytes, int sign) {
   const Event before = previous_[event], next = next_[event];
   const bool used = next.valid() && !is_make(next);
@@ -278,14 +278,14 @@ void EditableSequence::reinstate(Item item, std::span<const double> prices, doub
     const auto tensors = tensors_[op];
     for (std::size_t k = made(op); k < tensors.size(); ++k) {
       const Event event = this->event(next, k);
-      // Its maker's latest computation before, present or not.
+      // The latest computation of the input's producer before this item, present or not.
       Event make = all_previous_[event];
       while (make.valid() && !is_make(make)) make = all_previous_[make];
       if (!make.valid() || graph_->is_input(tensors[k])) continue;
       const Item maker = item_of_[make];
       if (present(maker)) continue;
       const Event before = previous_[event], after = next_[event];
-      // What is held over it in any case costs nothing more.
+      // A tensor that is held over this position anyway costs no more.
       if (before.valid() && after.valid() && !is_make(after)) continue;
       const double price = !before.valid()
                                ? 0

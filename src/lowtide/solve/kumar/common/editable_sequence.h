@@ -1,4 +1,4 @@
-// A sequence of computations from which some are taken out, and put back.
+// A sequence of computations, some of which can be removed and put back.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace lowtide::solve::kumar {
 //   without A' (4)    ├───────────────────┤          A's time is saved, t's bytes are held
 //   over 2..4
 //
-// The lists behind it, by tensor, are the events in the order of the sequence:
+// Each tensor has a list of its events in the order of the sequence:
 //
 //   t:   make(0) <-> use(1) <-> make(4) <-> use(5)   take 4 out: make(0) <-> use(1) <-> use(5)
 //
@@ -34,7 +34,7 @@ class EditableSequence {
  public:
   using Item = Id<struct ItemTag>;
 
-  // Legal for the problem.
+  // `sequence` must be legal.
   EditableSequence(const Problem& problem, std::span<const OpId> sequence);
 
   std::size_t size() const { return ops_.size(); }
@@ -45,9 +45,9 @@ class EditableSequence {
   std::vector<std::int64_t> profile() const { return bytes_.values(size()); }
   std::vector<OpId> sequence() const;
 
-  // An earlier computation of its op is there, or nothing reads what it makes and it need not stay.
+  // Whether an earlier computation of the op is present, or nothing needs the item's outputs.
   bool removable(Item item) const;
-  // What taking it out would save, and hold; with what nothing would read any more.
+  // The effect of removing an item together with all computations that then have no reader.
   struct Saving {
     std::int64_t time = 0;
     double price = 0;  // of the bytes held, less those of what is held no longer

@@ -1,4 +1,4 @@
-// One sweep along the schedule.
+// One pass along the schedule.
 #include "lowtide/solve/kumar/common/legal_sequence.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// From a schedule to a sequence that the problem allows.
+// Makes a legal sequence of the problem from a schedule.
 #pragma once
 
 #include <span>
@@ -8,11 +8,12 @@
 
 namespace lowtide::solve::kumar {
 
-// The schedule computes every op's inputs before it, and otherwise knows nothing of the problem.
-// The sequence keeps its computations where it may. In front of a first computation come those that
-// the problem wants before it: with the order given all that precede it there, else what `after`
-// and `mutates` ask for. A repetition is left out where the op may not run again (any more): its
-// readers then read what is there. Ops that the schedule lacks come last. Linear in the links.
+// In the schedule, every op's inputs are computed before it; the schedule ignores all other rules
+// of the problem. The sequence keeps the schedule's computations where the rules allow. Before a
+// first computation it inserts the ops that must precede it: with the given order all earlier ops,
+// else those that `after` and `mutates` require. A recomputation is omitted where the op may not
+// run again, or no longer; its readers then read the tensor that exists. Ops missing from the
+// schedule come last. Linear in the links.
 std::vector<OpId> legal_sequence(const Problem& problem, std::span<const OpId> schedule);
 
 }  // namespace lowtide::solve::kumar

@@ -1,4 +1,4 @@
-// Two sweeps over the links.
+// Two passes over the links.
 #include "lowtide/solve/kumar/common/op_graph.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The graph as Kumar et al. read it: ops as nodes, an edge from the maker of a tensor to each of
-// its readers. What schedules of ops are made on; bytes come in where a plan is made of them.
+// The graph as Kumar et al. read it: ops are nodes, with an edge from the producer of a tensor to
+// each of its readers. Schedules ignore bytes; plans that are made of them do not.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,14 @@
 // Problem: which limit of the recursion gives the best plan for this budget?
 //
-// Idea: each power of two, from schedules that compute little again to those that need least
-// memory. All are filtered; then the best get the exchanges, which take the longest. Schedules that
-// would take long to filter wait until the others are done, or until nothing else keeps the budget.
+// Idea: try each power of two, from schedules with few recomputations to those with the least
+// memory. Filter all of them; then improve the best by exchanges, which take longest. Long
+// schedules are postponed until the others are done, or until no other schedule is within the
+// budget.
 //
-// From: Kumar et al., NeurIPS 2019, section 4.3, where the limit trades memory for time.
+// Source: Kumar et al., NeurIPS 2019, section 4.3, where the limit trades memory for time.
 //
-// Invariant: what is tried does not depend on the limits of time or work; they only end it.
+// Invariant: limits of time or work only end the search; the order of trials does not depend on
+// them.
 //
 // Loses: where the best limit lies between two powers.
 #include "lowtide/solve/kumar/common/recursion_limits.h"
@@ -31,7 +33,7 @@ constexpr std::size_t kMostOffered = 20'000'000;
 
 std::size_t RecursionLimits::most_items() const {
   if (!filters_) return kMostOffered;
-  // What is filtered must be looked at more than once.
+  // A filtered schedule must be short enough to be examined several times.
   const std::size_t ops = context_.problem().graph.op_count();
   return std::max(std::min(kMostItems, 1000 + kGrowth * ops), kLeast * ops);
 }
@@ -63,7 +65,7 @@ bool RecursionLimits::attempt(std::size_t limit, std::size_t step) {
     context_.offer_sequence(*sequence);
     return true;
   }
-  // The same parts again.
+  // This limit divides the graph into the same components as the one before.
   if (std::exchange(last_size_, sequence->size()) == sequence->size()) return true;
   return fill(*sequence, scheduler, limit);
 }
@@ -79,7 +81,7 @@ bool RecursionLimits::attempt_long(TooLong& what) {
   return fill(*sequence, what.scheduler, what.limit);
 }
 
-// False if there is nothing left to do it with.
+// False if no time or work is left.
 bool RecursionLimits::fill(const std::vector<OpId>& sequence, std::size_t scheduler,
                            std::size_t limit) {
   RepetitionFilter filter(context_, sequence);
@@ -107,7 +109,7 @@ void RecursionLimits::improve(Candidate& candidate) {
 bool RecursionLimits::begin() {
   const Graph& graph = context_.problem().graph;
   const bool empty = graph.op_count() == 0;
-  // A schedule that is not to be filtered is not to be outdone by the order either.
+  // Without the filter, the given order does not compete with the schedules.
   if (filters_ || empty) context_.offer_sequence(graph.order());
   context_.limits().spend(static_cast<std::int64_t>(graph.op_count()));
   return !empty && !(filters_ && context_.done());

@@ -1,6 +1,6 @@
 // Both algorithms of Kumar et al. divide the graph recursively and may stop early, at a limit of
-// the size of a part: stopping early computes less again and needs more memory. This tries limits
-// and makes plans of the schedules (Kumar et al., NeurIPS 2019, section 4.3).
+// the size of a component: then they recompute less and need more memory. RecursionLimits tries
+// limits and makes plans of the schedules (Kumar et al., NeurIPS 2019, section 4.3).
 #pragma once
 
 #include <cstddef>
@@ -16,39 +16,38 @@ namespace lowtide::solve::kumar {
 
 class RecursionLimits {
  public:
-  // A schedule of the recursion stopped at a limit, in which the makers of what an op reads stand
-  // somewhere before it.
+  // A schedule of the recursion with a limit. The producers of an op's inputs come before the op.
   struct Schedule {
     double length;          // computations
     std::vector<OpId> ops;  // empty if there are more than `most`
   };
-  // Makes the schedule for a limit. Nothing if it is too long even to be counted, or if the context
-  // says stop.
+  // Makes the schedule for a limit. Empty if the schedule is too long to be counted, or if the
+  // context stops.
   using Scheduler = std::function<std::optional<Schedule>(std::size_t limit, std::size_t most)>;
 
-  // `filters`: whether repetitions are removed as the budget allows (repetition_filter.h), or
-  // schedules are offered as they are. `limit`: the only limit to try; 0: from about the number of
-  // bags down, in powers of two.
+  // `filters`: recomputations are removed as the budget allows (repetition_filter.h); otherwise
+  // schedules are offered unchanged. `limit`: the only limit to try; 0: powers of two, down from
+  // about the number of bags.
   RecursionLimits(Context& context, bool filters, std::size_t limit)
       : context_(context), filters_(filters), limit_(limit) {}
 
-  // Offers the graph's own order. False if that settles the problem.
+  // Offers the given order. False if that settles the problem.
   bool begin();
-  // Tries the limits of one scheduler, then improves the best plan that came of it. Schedules that
-  // would take long to filter are put off.
+  // Tries the limits of one scheduler, then improves the best of its plans. Long schedules are
+  // postponed.
   void run(Scheduler scheduler, std::size_t bags);
   // Improves the best plan of all schedulers that were run.
   void improve_best();
-  // Takes up what was put off, one limit of each scheduler: filters the schedule, or offers it as
-  // it is if it is too long to be filtered at all.
+  // Filters the postponed schedules, one limit of each scheduler at a time. A schedule that is too
+  // long for the filter is offered unchanged.
   void run_next_long();
-  // The same until there is a plan within the budget: a long schedule may be the only one that
-  // fits.
+  // The same, but only until a plan within the budget exists: a long schedule may be the only one
+  // that fits.
   void run_long_until_feasible();
   bool has_long() const { return filters_ && !too_long_.empty(); }
-  // Without a plan, offers the graph's own order: the smallest peak seen is told with the answer.
+  // Without a plan, offers the given order, since the answer reports the smallest peak seen.
   void offer_own_order();
-  // For a note where there is no plan; else empty.
+  // A reason why there is no plan, for the note; may be empty.
   std::string why_no_plan() const;
 
  private:
@@ -58,20 +57,20 @@ class RecursionLimits {
     bool improved = false;
     bool operator<(const Candidate& other) const { return duration < other.duration; }
   };
-  // Schedules for this limit and smaller ones, in powers of the step, were too long to be filtered
-  // with the others. `size` is that of the one before.
+  // Postponed: schedules for this limit and for smaller ones, in powers of the step. `size` is the
+  // length of the schedule before.
   struct TooLong {
     std::size_t scheduler, limit, step, size;
   };
 
-  // A sequence that is empty is a schedule that is longer, if not too long for anything.
+  // An empty sequence stands for a schedule that is longer, but not too long to be made.
   std::optional<std::vector<OpId>> sequence(std::size_t scheduler, std::size_t limit,
                                             std::size_t most);
   bool attempt(std::size_t limit, std::size_t step);
   bool attempt_long(TooLong& what);
   bool fill(const std::vector<OpId>& sequence, std::size_t scheduler, std::size_t limit);
   void improve(Candidate& candidate);
-  // How long a schedule is filtered with the others.
+  // The longest schedule that is not postponed.
   std::size_t most_items() const;
 
   Context& context_;
@@ -80,7 +79,7 @@ class RecursionLimits {
   std::vector<Scheduler> schedulers_;
   std::vector<Candidate> candidates_;
   std::vector<TooLong> too_long_;
-  bool left_out_ = false;  // some schedule was too long for anything
+  bool left_out_ = false;  // some schedule was too long to be made
 };
 
 }  // namespace lowtide::solve::kumar

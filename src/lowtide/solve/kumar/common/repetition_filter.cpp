@@ -1,20 +1,21 @@
-// Problem: a schedule that keeps the budget wastes what it leaves free. Which of its repetitions
-// can go?
+// Problem: a schedule within the budget leaves memory unused. Which of its recomputations can be
+// removed?
 //
-// Idea: a repetition goes if its tensor is held from before instead; what was computed for it alone
-// goes with it. Memory has a price at each position, and what saves most time for its price goes
-// first. At first the price is the same wherever the graph would pass the budget if nothing were
-// computed again. After each round it moves to where the plan was full: these are the moments that
-// repetitions compete for. In the end come exchanges: one value is dropped, what does best with the
-// room takes its place.
+// Idea: a recomputation is removed if its tensor is held from the computation before; computations
+// that served only this one are removed with it. Each position has a price for memory. The
+// recomputation that saves most time for its price is removed first. The first prices are equal at
+// all positions where the graph would pass the budget without recomputation, and about zero
+// elsewhere. After each round, the price moves to the positions where the plan was full, since
+// recomputations compete for these. At the end come exchanges: one tensor is no longer held, and
+// the best other tensors take the free memory.
 //
-// From: ours; Kumar et al. (NeurIPS 2019) leave it at the schedule. Of exchanges only those are
-// tried that are about worth it at the going rate of time for memory.
+// Source: ours; Kumar et al. (NeurIPS 2019) stop at the schedule. An exchange is tried only if its
+// time is close to the price of its memory.
 //
-// Invariant: the sequence is legal, and within the budget once it has been.
+// Invariant: the sequence is legal; once it is within the budget, it stays so.
 //
-// Loses: it never computes anywhere but where the schedule did. Where that is at the wrong places,
-// as with a limit of the recursion that leaves few, large parts, it cannot help.
+// Loses: recomputations stay where the schedule has them. If these places are poor, as with a
+// recursion limit that leaves few, large components, the filter cannot help.
 #include "lowtide/solve/kumar/common/repetition_filter.h"
 
 #include <algorithm>
@@ -107,7 +108,7 @@ bool RepetitionFilter::try_removing(Item item) {
   return false;
 }
 
-// By score, which is looked at again when its turn comes; again as long as something goes.
+// Removes by score, which is updated when an item reaches the top; repeats while items are removed.
 void RepetitionFilter::fill_once() {
   const auto later = [](const Scored& a, const Scored& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
@@ -138,7 +139,8 @@ void RepetitionFilter::fill_once() {
   }
 }
 
-// What may be held where there is room for all: it never comes back, so the rest gets smaller.
+// Removes recomputations whose tensors fit at every position. They never come back, so that the
+// table shrinks.
 void RepetitionFilter::fill_free() {
   const auto price = first_prices();
   prices_.assign(price.size() + 1, 0);
@@ -154,7 +156,7 @@ void RepetitionFilter::fill_free() {
 
 void RepetitionFilter::fill(int rounds) {
   if (!fits() || table_.size() == 0) return;
-  // As it is: a plan, if a long one, and nothing else of it needs so little.
+  // Offers the sequence unchanged: it is a plan, if a long one, and no later one has a lower peak.
   offer();
   fill_free();
   if (context_.limits().stopped()) return;

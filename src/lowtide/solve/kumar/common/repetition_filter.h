@@ -1,4 +1,4 @@
-// What makes plans of schedules that compute everything again whenever it is read.
+// Turns schedules that recompute a tensor at every use into plans that use the whole budget.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace lowtide::solve::kumar {
 
 class RepetitionFilter {
  public:
-  // A legal sequence. Unread computations are left out at once.
+  // `sequence` must be legal. Unread computations are removed at once.
   RepetitionFilter(Context& context, std::span<const OpId> sequence);
 
-  // What it has come to keeps the budget. If the sequence itself does not, nothing else will.
+  // Whether the current sequence is within the budget. If the first one is not, no later one is.
   bool fits() const { return table_.peak() <= context_.problem().budget; }
   Ticks duration() const { return table_.duration(); }
   std::size_t size() const { return table_.size(); }
 
-  // Leaves repetitions out as long as what they made can be held from before, those first that save
-  // most for the price of the memory that they take. Several rounds, each with prices that the one
-  // before has taught; offers what each comes to, and ends with the best.
+  // Removes recomputations while their tensors can be held from before, those first that save most
+  // time for the price of the held bytes. The prices of a round are learned from the round before.
+  // Offers the result of each round and ends with the best.
   void fill(int rounds);
-  // Puts repetitions back, one at a time at random, and fills what that frees: kept if it takes no
-  // longer. Until `patience` tries for each that may come back have gone by without a gain.
+  // Puts one random recomputation back and fills the freed memory with others. The exchange is kept
+  // if the duration does not grow. Ends after `patience` tries per removed item without a gain.
   void exchange(double patience);
 
  private:
@@ -49,9 +49,9 @@ class RepetitionFilter {
   Context& context_;
   EditableSequence table_;
   Random random_;
-  std::vector<double> prices_;  // summed up before each position
+  std::vector<double> prices_;  // prefix sums by position
   std::int64_t charged_ = 0, owed_ = 0;
-  // For exchanges: what may be left out, dearest first, and what may come back.
+  // For exchanges: items that may be removed, highest score first, and items that may come back.
   std::vector<Scored> candidates_;
   std::vector<Item> held_;
   double rate_ = 0;  // ticks for a unit of price, at the margin

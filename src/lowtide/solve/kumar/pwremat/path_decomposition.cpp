@@ -1,11 +1,12 @@
 // Problem: a path decomposition of small width. Idea: an order of the nodes is one; build an order
 // greedily from one end, or take the given one, and improve it in small steps.
 //
-// From: ours. That the least vertex separation of all orders is the path-width is N. Kinnersley's,
-// "The vertex separation number of a graph equals its path-width", 1992.
+// Source: ours. That the least vertex separation of all orders is the path-width is N.
+// Kinnersley's, "The vertex separation number of a graph equals its path-width", 1992.
 //
 // Invariant: two neighbours are together in the bag of the later one.
-// Loses: a greedy order that runs into one branch of a graph holds the others open all the while.
+//
+// Loses: a greedy order that follows one branch of a graph holds the other branches open.
 #include "lowtide/solve/kumar/pwremat/path_decomposition.h"
 
 #include <algorithm>
@@ -46,7 +47,7 @@ PathDecomposition from_order(const Neighbours& graph, std::span<const Node> orde
     path.first[at(order[i])] = path.last[at(order[i])] = static_cast<std::int32_t>(i);
   for (std::size_t i = 0; i < order.size(); ++i)
     for (Node other : graph[i]) path.last[i] = std::max(path.last[i], path.first[at(other)]);
-  // A bag in which no node ends is part of the next.
+  // The next bag contains a bag in which no node ends.
   std::vector<std::int32_t> number(order.size(), 0);
   for (std::int32_t last : path.last) number[at(last)] = 1;
   for (std::int32_t& each : number) each = std::exchange(path.bags, path.bags + each);
@@ -63,7 +64,7 @@ std::vector<Node> narrow_order(const Neighbours& graph, Node start,
   std::vector<std::size_t> open(graph.size());  // neighbours that are not in the order yet
   std::vector<std::uint8_t> taken(graph.size(), 0);
   for (std::size_t i = 0; i < graph.size(); ++i) open[i] = graph[i].size();
-  // What taking a node adds to those that wait for others; how long it has been in reach.
+  // The number of open nodes that a node adds, and how long it has been a candidate.
   const auto growth = [&](Node node) {
     std::int64_t result = open[at(node)] > 0 ? 1 : 0;
     for (Node other : graph[at(node)])
@@ -113,8 +114,8 @@ void improve_order(const Neighbours& graph, std::vector<Node>& order, int passes
   const std::size_t count = order.size();
   std::vector<std::size_t> position(count);
   for (std::size_t i = 0; i < count; ++i) position[at(order[i])] = i;
-  // How many nodes up to `here` have a neighbour behind it changes, when the two at `here` and
-  // behind it change places, only by these two and what they are next to.
+  // An exchange of the nodes at `here` and after it changes the number of open nodes only by these
+  // two nodes and their neighbours.
   const auto waits = [&](Node node, std::size_t here) {
     return std::any_of(graph[at(node)].begin(), graph[at(node)].end(),
                        [&](Node other) { return position[at(other)] > here; });

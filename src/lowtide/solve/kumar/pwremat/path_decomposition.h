@@ -1,4 +1,4 @@
-// Path decompositions: bags in a row, each node in bags that stand next to each other.
+// Path decompositions: bags in a row; a node is in consecutive bags.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,17 @@ struct PathDecomposition {
   std::size_t largest_bag() const;
 };
 
-// Each bag has a node of the order and all before it that are next to one that does not come
-// before: so the largest has one more than the order's vertex separation. Bags that are part of
-// their neighbour are left out.
+// Each bag has a node of the order and all earlier nodes with a neighbour that is not earlier. So
+// the largest bag has one node more than the order's vertex separation. A bag that a neighbouring
+// bag contains is omitted.
 PathDecomposition from_order(const Neighbours& graph, std::span<const Node> order);
 
-// An order that adds, from `start` on, whatever leaves fewest nodes next to what is still to come.
+// An order from `start` on: the next node always leaves the fewest nodes with neighbours still to
+// come.
 std::vector<Node> narrow_order(const Neighbours& graph, Node start,
                                const std::function<bool(std::int64_t)>& spend);
-// Exchanges nodes that stand next to each other in the order as long as bags get smaller by it, or
-// stay as they are with a chance of one half; `passes` times along the order.
+// Exchanges neighbours in the order if bags get smaller by it; if they stay as large, with
+// probability one half. Makes `passes` passes along the order.
 void improve_order(const Neighbours& graph, std::vector<Node>& order, int passes, Random& random,
                    const std::function<bool(std::int64_t)>& spend);
 

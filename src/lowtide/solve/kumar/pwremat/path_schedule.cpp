@@ -1,21 +1,21 @@
 // Problem: memory polylogarithmic in the size of a graph, and length nearly linear, where its
 // path-width is small.
 //
-// Idea: cut the path decomposition in the middle. What the boundary needs of the far half it needs
-// through the middle bag alone; of the near half, nodes that come before the last of the middle bag
-// are computed without that last one being there, in bags that all lack a node. So either the bags
-// get half as many or they get smaller by one.
+// Idea: cut the path decomposition in the middle. The boundary depends on the far half only through
+// the middle bag. In the near half, nodes that come before the last node of the middle bag are
+// computed without this last node, in bags that all lack a node. So each step either halves the
+// number of bags or makes them smaller by one node.
 //
-// From: Kumar et al., NeurIPS 2019, appendix A.4: PWRemat (`compute`), InterleavedSchedule
-// (`interleave`), Condense and Flatten. Three things are ours. What is known already is left out,
-// where the paper computes it again. A tuple takes along only those earlier stretches of which its
-// node reads something, where the paper's takes all; and their separators, being known, not at all.
-// And the limit, as in TWRemat(k). docs/why/tree-width.md tells what the paper leaves open.
+// Source: Kumar et al., NeurIPS 2019, appendix A.4: PWRemat (`compute`), InterleavedSchedule
+// (`interleave`), Condense and Flatten. Three things are ours. Known nodes are omitted, where the
+// paper recomputes them. A tuple contains only those earlier stretches that its node reads from,
+// where the paper's contains all; their separators are known, and omitted. The limit is ours, as in
+// TWRemat(k). docs/why/tree-width.md explains what the paper leaves open.
 //
-// Invariant (checked by the tests): what `compute` returns is valid for the known set together with
-// all that is not in the range; so is each tuple that `interleave` returns.
+// Invariant (checked by the tests): the result of `compute` is valid if the known set and all nodes
+// outside the range exist; so is each tuple that `interleave` returns.
 //
-// Loses: everywhere but where bags are small. The length has a factor that is exponential in them.
+// Loses: wherever bags are not small. The length has a factor that is exponential in their size.
 #include "lowtide/solve/kumar/pwremat/path_schedule.h"
 
 #include <algorithm>
@@ -119,7 +119,7 @@ bool PathSchedule::thin(const Range& range, Node bound) {
   return true;
 }
 
-// Whatever the node is computed from, each once.
+// All ancestors of the node, each once.
 PathSchedule::Rope PathSchedule::straight(const Range& range, Node node, const Nodes& known) {
   Nodes needed{node};
   mark_[at(node)] = ++stamp_;
@@ -171,12 +171,12 @@ PathSchedule::Rope PathSchedule::compute(const Range& range, Node node, const No
   return result;
 }
 
-// The paper's I_inner: what each of the nodes needs of the range, in which all lie before the last
-// of them.
+// The paper's I_inner: what each of the nodes needs of the range, which lies before the last of
+// them.
 Interleaved PathSchedule::inner(const Nodes& nodes, const Range& range, const Nodes& known) {
   Interleaved result{nodes, Nodes(nodes.size(), Ropes::kEmpty)};
   if (range.empty() || nodes.empty()) return result;
-  // Which stretches between nodes each of them reads something of.
+  // For each node, the stretches between nodes that it reads from.
   std::vector<std::vector<std::size_t>> reads(nodes.size());
   std::vector<std::uint8_t> wanted(nodes.size(), 0);
   for (std::size_t i = 0; i < nodes.size(); ++i) {

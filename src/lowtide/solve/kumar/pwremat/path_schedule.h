@@ -12,13 +12,13 @@
 
 namespace lowtide::solve::kumar::pwremat {
 
-// Nodes are numbered along the spine: each but the first has the one before it among its inputs.
+// Nodes are numbered along the spine: each node but the first has its predecessor as an input.
 struct SpinedGraph {
   Csr<Node> inputs;  // ascending
   PathDecomposition path;
 };
 
-// Schedules, kept as the two that they are put together of, since they share a lot.
+// Schedules, stored as the two that they are concatenated from, since they share a lot.
 class Ropes {
  public:
   using Rope = std::int32_t;
@@ -37,7 +37,8 @@ class Ropes {
   std::vector<double> length_;
 };
 
-// <sigma, x> for each x of a bag: what to compute before x, given all of the bag that comes before.
+// <sigma, x> for each x of a bag: what to compute before x, when all earlier nodes of the bag
+// exist.
 struct Interleaved {
   std::vector<Node> nodes;  // ascending
   std::vector<Ropes::Rope> before;
@@ -45,20 +46,21 @@ struct Interleaved {
 
 class PathSchedule {
  public:
-  // Stretches of fewer than `limit` bags are computed without repetition. `spend` is told of work;
-  // when it says stop, or the ropes get too many, the schedule is nothing.
+  // Stretches of fewer than `limit` bags are computed without recomputation. `spend` is charged
+  // with work; if it says stop, or if there are too many ropes, the schedule is empty.
   PathSchedule(const SpinedGraph& graph, std::size_t limit,
                const std::function<bool(std::int64_t)>& spend);
 
-  // Of the whole graph, up to the last node of the spine; nothing if it has more than so many.
+  // The schedule of the whole graph, up to the last node of the spine; empty if it is longer than
+  // `most`.
   std::optional<std::vector<Node>> schedule(std::size_t most);
-  // How many it has, as far as that is known.
+  // The number of computations, as far as it is known.
   std::optional<double> length() const { return length_; }
 
-  // What a test looks at: each result of the two functions, with what it was asked for.
+  // For tests: each result of the two functions, with its arguments.
   struct Asked {
     std::int32_t low, high;  // bags
-    Node bound;              // nodes above it are not there
+    Node bound;              // nodes above it do not exist
     std::span<const Node> known;
   };
   std::function<void(const Asked&, Ropes::Rope)> on_schedule;

@@ -1,19 +1,19 @@
-// Problem: which ops to compute again, and where, so that a graph fits into little memory.
+// Problem: choose which ops to recompute, and where, so that a graph fits into little memory.
 //
-// Idea: lay the graph's ops along a path so that few links pass each point of it (a path
-// decomposition), and along an order (a spine). Then halves of the path can be scheduled almost by
-// themselves, and in each half the bags get smaller too. Algorithm 3 (path_schedule.cpp) makes the
-// schedule, a filter (filter.cpp) holds what there is room for.
+// Idea: arrange the ops along a path such that few links cross each point of the path (a path
+// decomposition), and along an order (a spine). The halves of the path can then be scheduled almost
+// independently, and each half has smaller bags. Algorithm 3 (path_schedule.cpp) makes the
+// schedule. A filter (common/repetition_filter.cpp) then holds tensors while memory allows.
 //
-// From: R. Kumar, M. Purohit, Z. Svitkina, E. Vee, J. Wang, "Efficient Rematerialization for Deep
-// Networks", NeurIPS 2019, appendix A. The path decompositions are ours: greedy orders from both
-// ends and the given order, improved by exchanging neighbours; the one with the smallest bags is
-// taken. Where the order is given it is the spine, and no other; else Algorithm 2 finds one.
+// Source: R. Kumar, M. Purohit, Z. Svitkina, E. Vee, J. Wang, "Efficient Rematerialization for Deep
+// Networks", NeurIPS 2019, appendix A. The path decompositions are not from the paper: greedy
+// orders from both ends and the given order, improved by exchanging neighbours; the one with the
+// smallest bags is used. A given order is the only spine; with a free order Algorithm 2 finds one.
 //
 // Invariant: every sequence is legal; only those within the budget are plans.
 //
-// Loses: against tree-width on nearly all networks, as the paper says of itself: a training graph's
-// bags have ten nodes and more, a spine doubles them, and the length is exponential in that.
+// Loses: against twremat on nearly all networks, as the paper states. The bags of a training graph
+// have ten nodes or more, a spine doubles them, and the length is exponential in their size.
 #include "lowtide/solve/kumar/pwremat/pwremat.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 // between itself and where the next one begins, all of which have the node of which both are
 // children, so a bag gains at most one for each node that it has.
 //
-// From: Kumar et al., NeurIPS 2019, appendix A.1, Algorithm 2 and Theorem 8. There intervals are
+// Source: Kumar et al., NeurIPS 2019, appendix A.1, Algorithm 2 and Theorem 8. There intervals are
 // only extended to the right. That does not do where the path has come to a node that lies
 // altogether to the right of the next one; then it is extended to the left here. docs/why/
 // tree-width.md has an example.

@@ -1,13 +1,13 @@
-// Problem: where to cut, again and again, so that there are few levels.
+// Problem: where to divide the tree, recursively, so that there are few levels.
 //
-// Idea: a tree has a bag whose removal leaves no more than half on any side (Jordan 1869). All
-// separators are found once, before any schedule is made, since the calls of Algorithm 1 ask for
-// the same ones over and over; a limit of the recursion only cuts the tree of parts off.
+// Idea: a tree has a bag whose removal leaves at most half on any side (Jordan 1869). All
+// separators are found once, before any schedule is made, since the calls of Algorithm 1 need the
+// same ones repeatedly. A limit of the recursion only truncates the tree of components.
 //
-// From: Kumar et al., NeurIPS 2019, Lemma 3 and Algorithm 1. Weights of nodes are ours.
+// Source: Kumar et al., NeurIPS 2019, Lemma 3 and Algorithm 1. Weights of nodes are ours.
 //
-// Invariant: a node is in the separator of exactly one part; of two neighbours one's part
-// is the other's or lies within it.
+// Invariant: a node is in the separator of exactly one component. Of two neighbours, the component
+// of one is that of the other or lies within it.
 //
 // Loses: a bag of hundreds of nodes is one separator, all of whose nodes are held together.
 #include "lowtide/solve/kumar/twremat/division.h"
@@ -36,7 +36,7 @@ class Divider {
     }
   }
 
-  // Of the subtree that `bag` is in; sets `bags` to its size.
+  // Finds the separator of the subtree that contains `bag`; sets `bags` to the size of the subtree.
   std::int32_t separator(std::int32_t bag) {
     walk_.assign(1, bag);
     from_[at(bag)] = -1;
@@ -94,7 +94,7 @@ std::vector<double> weights_of_bags(const TreeDecomposition& tree,
   if (weights.empty()) return result;
   double total = 0;
   for (double weight : weights) total += weight;
-  // A share for each bag keeps the depth logarithmic where nodes weigh nothing.
+  // An equal share for each bag keeps the depth logarithmic where nodes have no weight.
   result.assign(tree.bags.size(), 0.1 * total / static_cast<double>(tree.bags.size()));
   for (std::size_t b = 0; b < tree.bags.size(); ++b) {
     const Bag* above = tree.parent[b] < 0 ? nullptr : &tree.bags[at(tree.parent[b])];

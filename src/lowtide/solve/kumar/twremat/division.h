@@ -1,4 +1,4 @@
-// How balanced separators take a tree decomposition apart, down to nothing.
+// Divides a tree decomposition recursively along balanced separators.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 
 namespace lowtide::solve::kumar::twremat {
 
-// Removing the bag `separator` leaves subtrees, each with at most half of the weight. Lemma 3: with
-// every bag of weight 1 the subtrees have at most half of the bags.
+// The bag `separator`, whose removal leaves subtrees with at most half of the weight each. Lemma 3:
+// if every bag has weight 1, each subtree has at most half of the bags.
 std::int32_t balanced_separator(const TreeDecomposition& tree, std::span<const double> weights);
 
-// A call of Algorithm 1 for a part of the graph: its separator, less what separators above took,
-// and the parts that are left without it. Parts come before the parts within them.
+// A call of Algorithm 1 for a component of the graph: its separator, without the nodes of
+// separators above, and the components that remain without it. A component precedes those within
+// it.
 struct Part {
   std::int32_t parent = -1;
   std::int32_t depth = 0;
@@ -26,13 +27,12 @@ struct Division {
   std::vector<std::int32_t> part_of;  // by node: the part whose separator it is in
 };
 
-// Divides along balanced separators as long as there are bags. `weights` are those of the nodes: a
-// bag counts what it holds that its parent does not. Empty: each bag counts as one, as in the
-// paper.
+// Divides along balanced separators until no bags are left. `weights` are by node: a bag has the
+// weight of the nodes that its parent lacks. Empty: each bag has weight 1, as in the paper.
 Division divide(const TreeDecomposition& tree, const std::vector<std::int32_t>& positions,
                 std::span<const double> weights);
 
-// The paper's TWRemat(k): parts with fewer than `limit` bags are not divided.
+// The paper's TWRemat(k): components with fewer than `limit` bags are not divided.
 Division stop_below(const Division& division, const std::vector<std::int32_t>& positions,
                     std::size_t limit);
 

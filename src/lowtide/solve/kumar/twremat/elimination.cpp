@@ -1,15 +1,16 @@
 // Problem: a tree decomposition of small width, in near-linear time on graphs that have one.
 //
-// Idea: eliminate node after node from a priority queue. The key of min-fill, the number of edges
-// that are missing between the neighbours of a node, is kept up to date: a new edge takes one from
-// each node that sees both of its ends, and the neighbours of what goes are counted anew.
+// Idea: eliminate the nodes one by one from a priority queue. The key of min-fill is the number of
+// missing edges between the neighbours of a node. It is kept up to date: a new edge takes one from
+// each node that sees both of its ends; the neighbours of the eliminated node are counted anew.
 //
-// From: Kumar et al., NeurIPS 2019, section 3 (min-fill) and Lemma 1 (`shrink`).
+// Source: Kumar et al., NeurIPS 2019, section 3 (min-fill) and Lemma 1 (`shrink`).
 //
-// Invariant: a node's bag is itself and the neighbours that it has when it is eliminated; all of
-// them are in the bag of the first of them to go, its parent.
+// Invariant: a node's bag is itself and its neighbours at the time when it is eliminated. All of
+// them are in the bag of the first neighbour to be eliminated, which is the parent.
 //
-// Loses: dense graphs, where the bags are as wide as the graph: so it gives up beyond a width.
+// Loses: dense graphs, where the bags are as wide as the graph: elimination gives up beyond a
+// width.
 #include "lowtide/solve/kumar/twremat/elimination.h"
 
 #include <algorithm>
@@ -83,7 +84,7 @@ class Eliminator {
     const auto& row = neighbours_[at(node)];
     std::int64_t missing = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      // Both rows ascend: what of this one's rest is not in that one.
+      // Both rows ascend: counts neighbours of this node that are not neighbours of the other.
       const auto& other = neighbours_[at(row[i])];
       auto seen = std::upper_bound(other.begin(), other.end(), row[i]);
       for (std::size_t j = i + 1; j < row.size(); ++j) {
@@ -161,7 +162,7 @@ class Eliminator {
     result_.bags.push_back(std::move(rest));
   }
 
-  // A bag's parent is the one of the first of its other nodes to go; roots hang from one another.
+  // The parent is the bag of the first of its other nodes to be eliminated; roots are chained.
   void link() {
     auto& parent = result_.parent;
     parent.assign(result_.bags.size(), -1);
@@ -233,7 +234,8 @@ TreeDecomposition shrink(const TreeDecomposition& decomposition) {
       continue;
     joined[b] = 1;
   }
-  // What is left hangs from the set above its top bag: that with no joined edge to its parent.
+  // Each remaining set hangs from the set above its top bag, whose edge to its parent is not
+  // joined.
   TreeDecomposition result;
   std::vector<std::int32_t> index(count, -1);
   for (std::size_t b = 0; b < count; ++b)

@@ -1,20 +1,20 @@
-// Problem: write Algorithm 1's schedule down, without copying a decomposition at each of its calls.
+// Problem: write down the schedule of Algorithm 1 without a copy of the decomposition at each call.
 //
-// Idea: a call is settled by the part and by the op outside it for which it is made, the reader:
-// its set S is what the reader reads there. So there are no more calls than links times levels.
-// Each is looked at once, innermost first: which of its separator it needs, what it reads of
-// separators above, which calls it makes, how long its schedule is. Then the schedule is written
-// down in one go.
+// Idea: a call is determined by the component and by the op outside it for which it is made, the
+// reader. The paper's set S is the producers, in the component, of the reader's inputs. So there
+// are at most as many calls as links times levels. Each call is examined once, innermost first: the
+// ops of its separator that it needs, the ops of separators above that it reads, the calls that it
+// makes, and the length of its schedule. Then the schedule is written in one pass.
 //
-// From: Kumar et al., NeurIPS 2019, Algorithm 1. There a call schedules its whole separator. That
-// is no valid schedule where the separator has descendants of what is not computed yet (the
-// gradients of a layer, when the next layer's activations are asked for); here it takes only what
-// S is computed from. docs/why/tree-width.md has the example.
+// Source: Kumar et al., NeurIPS 2019, Algorithm 1. There a call schedules its whole separator. That
+// is not a valid schedule if the separator has descendants of ops that are not computed yet (the
+// gradients of a layer, when the next layer's activations are needed). Here a call schedules only
+// ancestors of S. docs/why/tree-width.md has the example.
 //
-// Invariant: when a call for a reader begins, all of `outside` has been computed and is held by the
-// callers: it is made of ancestors of the reader in separators above, which come before it there.
+// Invariant: when a call for a reader begins, all ops of `outside` are computed, and the callers
+// hold them: these ops are ancestors of the reader in separators above, where they come before it.
 //
-// Loses: where a part is called for many readers, one after the other, it begins anew for each.
+// Loses: a component that is called for many readers in a row is recomputed for each of them.
 #include "lowtide/solve/kumar/twremat/tree_schedule.h"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ void TreeSchedule::need(Node node, Call& call) {
     call.outside.push_back(node);
 }
 
-// The seeds are needed, and whatever they are computed from.
+// The seeds are needed, and all their ancestors.
 void TreeSchedule::fill(Call& call) {
   for (std::int32_t within : call.within) {
     call.length += calls_[at(within)].length;

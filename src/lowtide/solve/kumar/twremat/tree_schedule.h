@@ -1,4 +1,4 @@
-// Algorithm 1: the schedule that a division gives.
+// Algorithm 1: makes a schedule of a division.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@ namespace lowtide::solve::kumar::twremat {
 
 class TreeSchedule {
  public:
-  // Looks at every call once and counts how long its schedule is. `graph` and `division` must live
-  // as long. `spend` is told of work; where it says stop, length() is nothing.
+  // Examines every call once and counts the length of its schedule. `graph` and `division` must
+  // outlive this object. `spend` is charged with work; if it says stop, length() is empty.
   TreeSchedule(const OpGraph& graph, const Division& division,
                const std::vector<std::int32_t>& positions,
                const std::function<bool(std::int64_t)>& spend);
 
-  // How many computations the schedule has; as a double, since it may be n to the log of the width.
+  // The number of computations in the schedule; a double, since it may be n to the log of the
+  // width.
   std::optional<double> length() const { return length_; }
-  // The schedule. Every op's makers come before it.
+  // The schedule. Every op comes after the producers of its inputs.
   std::vector<OpId> emit() const;
 
  private:
-  // TWRemat for a part and what one op outside it, the reader, needs of it. So the paper's S is
-  // the makers of the reader's inputs within the part.
+  // A call of TWRemat for a component and one op outside it, the reader. The paper's set S is the
+  // producers, within the component, of the reader's inputs.
   struct Call {
-    Node reader;  // op_count() for the end, which reads the final ops
+    Node reader;  // op_count() stands for the end, which reads the final ops
     std::int32_t part;
     std::vector<Node> needed;          // of the separator, by position
     std::vector<Node> outside;         // in separators above; held by those who call
@@ -46,7 +47,7 @@ class TreeSchedule {
   const std::vector<std::int32_t>& positions_;
   std::vector<Call> calls_;
   std::vector<std::vector<Node>> seeds_;  // by call: makers in the part's own separator
-  // By reader: its outermost calls. Those of a node of a separator are for the parts right below.
+  // By reader: its outermost calls. For a node of a separator these are the components right below.
   std::vector<std::vector<std::int32_t>> outermost_;
   std::vector<std::uint32_t> mark_;
   std::uint32_t stamp_ = 0;

@@ -1,23 +1,24 @@
-// Problem: which ops to compute again, and where, so that a graph fits into little memory.
+// Problem: choose which ops to recompute, and where, so that a graph fits into little memory.
 //
-// Idea: a tree decomposition of the graph, its directions forgotten, has a bag that cuts it into
-// parts of half the size. Hold what is in the bag, compute what its ops read in each part by the
-// same means, and forget the part's other values. So memory is the width times the levels, and the
-// time is what the parts are computed again for each op of the bags. Stopping the recursion early
-// trades memory for time. Then a filter (filter.cpp) holds what there is room for. The narrowest
-// decomposition gives a plan at once; wider ones, and others as narrow, often a better one.
+// Idea: a tree decomposition of the undirected graph has a bag that separates it into components of
+// at most half the size. Hold the values of the bag. For each op of the bag, compute its inputs in
+// each component recursively, and free the other values of the component. So memory is the width
+// times the number of levels, and a component is recomputed for each op of the bags. Stopping the
+// recursion early trades memory for time. A filter (common/repetition_filter.cpp) then holds
+// tensors while memory allows. The narrowest decomposition gives a plan quickly; wider ones, and
+// others of the same width, often give a better plan.
 //
-// From: R. Kumar, M. Purohit, Z. Svitkina, E. Vee, J. Wang, "Efficient Rematerialization for Deep
-// Networks", NeurIPS 2019: Algorithm 1, Lemmas 1 and 3, TWRemat(k) of section 4.3. Ours are: the
-// separators that balance time and bytes instead of bags, the spine, and the filter. The spine:
-// with the order given, the ops in a row are linked as if each read the one before. The first
-// computations then come in that order; what was computed for such a link alone, nothing reads, and
-// it is left out again. docs/why/tree-width.md tells what the paper leaves open.
+// Source: R. Kumar, M. Purohit, Z. Svitkina, E. Vee, J. Wang, "Efficient Rematerialization for Deep
+// Networks", NeurIPS 2019: Algorithm 1, Lemmas 1 and 3, TWRemat(k) of section 4.3. Not in the
+// paper: separators that balance time and bytes instead of bags, the spine, and the filter. The
+// spine links consecutive ops of the given order as if each read the one before, so that first
+// computations follow that order. Computations that only such a link requires are removed at the
+// end. docs/why/tree-width.md explains what the paper leaves open.
 //
 // Invariant: every sequence is legal; only those within the budget are plans.
 //
-// Loses: random layered graphs, whose width grows with their size: separators of a hundred ops are
-// held together, and parts are computed again a hundred times.
+// Loses: on random layered graphs, whose width grows with their size. Separators of a hundred ops
+// are held together, and components are recomputed a hundred times.
 #include "lowtide/solve/kumar/twremat/twremat.h"
 
 #include <algorithm>
@@ -55,8 +56,8 @@ const std::array<OptionSpec, 5>& specs() {
        .default_choice = "both",
        .choices = {"both", "unit", "real"}},
       {.name = "limit",
-       .usage =
-           "k of TWRemat(k): parts with fewer bags are not divided; 0: several values are tried",
+       .usage = "k of TWRemat(k): components with fewer bags are not divided; 0: several values "
+                "are tried",
        .default_number = 0,
        .low = 0,
        .high = 1e9,
@@ -72,8 +73,8 @@ const std::array<OptionSpec, 5>& specs() {
 }
 
 constexpr std::size_t kDense = 600;
-// Decompositions that are tried: each elimination, then again in orders that differ from the given
-// one at random.
+// The decompositions to try: each elimination with the given order, then with random perturbations
+// of it.
 constexpr std::size_t kTurns = 20;
 constexpr double kShift = 0.2;  // of the ops, by which they move in these orders, at most
 
@@ -111,7 +112,7 @@ class Run {
   }
 
  private:
-  // The graph with a spine or without it.
+  // The graph, with or without a spine.
   struct View {
     View(const Graph& of, bool spine) : graph(of, spine), neighbours(undirected(graph)) {}
     OpGraph graph;
@@ -119,7 +120,7 @@ class Run {
     std::size_t narrowest = 0;  // of the eliminations
   };
 
-  // The quickest elimination tells how wide another may be, and whether to look at all.
+  // The quickest elimination decides how wide others may be, and whether to go on at all.
   std::optional<TreeDecomposition> narrowest(View& view) {
     std::optional<TreeDecomposition> best;
     for (const std::size_t i : {kMinDegree, kMinFill, kGiven}) {
@@ -136,7 +137,7 @@ class Run {
     return best;
   }
 
-  // The narrowest comes first, then the others.
+  // Runs the narrowest first, then the others.
   std::optional<TreeDecomposition> decomposition(View& view, std::size_t turn) {
     const std::string_view chosen = context_.options().choice("decomposition");
     for (const auto& [word, rule] : kEliminations) {
@@ -146,7 +147,7 @@ class Run {
     if (turn == 0) return narrowest(view);
     const std::size_t count = kEliminations.size();
     const Elimination rule = kEliminations[(view.narrowest + turn) % count].second;
-    // Its bags hold the ops next to each other in any case: a spine makes no difference.
+    // If the bags hold consecutive ops together anyway, a spine makes no difference.
     const bool same = rule == Elimination::given && turn < count && &view != &views_.front();
     if (same) return std::nullopt;
     return decompose(view.neighbours, turn < count ? positions_ : shifted_positions(),
@@ -165,7 +166,7 @@ class Run {
     return result;
   }
 
-  // Time and memory alike: shares of the whole.
+  // Weights: the sum of the op's shares of all time and of all memory.
   std::vector<double> real_weights() const {
     const Graph& graph = problem_.graph;
     std::vector<double> time(graph.op_count(), 0), bytes(graph.op_count(), 0);

@@ -59,7 +59,7 @@ constexpr std::int64_t kLooks = 64;  // gaps priced between two polls
 constexpr std::int64_t kLooksOfWork = 16;
 
 struct Gap {
-  Moves::Prices prices;  // at least
+  Moves::Prices prices;  // lower bounds
   Value value;
   Item use;
   bool swaps() const { return prices.swap < prices.again; }
@@ -67,7 +67,7 @@ struct Gap {
   bool operator<(const Gap& other) const { return price() > other.price(); }  // the cheapest first
 };
 
-// What a run comes to; the least first.
+// The result of a run; smaller is better.
 struct Reached {
   double over, duration;  // bytes over the budget, summed over the steps; ticks
   double fetches;         // ticks of all copies in
@@ -84,7 +84,7 @@ class Run {
         state_(network),
         moves_(network, state_, context.random()) {}
 
-  // A tick of a copy costs `link_price` ticks of the run; kNoLink: nothing is copied.
+  // A tick of a copy costs `link_price` ticks of the run; kNoLink: no copies.
   Reached run(const std::vector<OpId>& order, double link_price) {
     link_price_ = link_price;
     moves_.switches.swap = network_.transfers && link_price < kNoLink;
@@ -98,10 +98,10 @@ class Run {
     return {std::max(0.0, state_.profile().over()), state_.duration(), state_.fetch_time()};
   }
 
-  // Of a run without the link: at which as much of what is made again would be copied as fits on
-  // the link, that which takes longest for its copies.
+  // After a run without the link: the price at which the link would just be full, if the
+  // recomputations with the longest time relative to their copies were copied instead.
   double guess_link_price() const {
-    std::vector<std::pair<double, double>> repeats;  // price from which on it is copied, copy in
+    std::vector<std::pair<double, double>> repeats;  // least price for a copy; its time in
     for (std::size_t i = 0; i < state_.repeat_count(); ++i) {
       const Node node = state_.node(state_.repeat(i));
       if (!network_.is_op(node)) continue;
@@ -135,13 +135,13 @@ class Run {
     if (gap.price() < Profile::kNever) heap_.push(gap);
   }
 
-  // Ticks, with those of copies at their price, in and out.
+  // Ticks, with those of copies in and out at their price.
   double cost() const {
     const double copies = moves_.switches.swap ? 2 * link_price_ * state_.fetch_time() : 0;
     return state_.duration() + copies;
   }
 
-  // Until so many of all gaps were dearer than they seemed. Says whether one was dropped.
+  // Until this share of all gaps had risen in price. Returns whether one was dropped.
   bool drop_gaps(double share) {
     heap_ = {};
     for (const Value value : network_.bytes.ids()) {
@@ -161,7 +161,7 @@ class Run {
       heap_.pop();
       const double seemed = moves_.price = gap.price();
       const Moves::Prices now = moves_.prices_of_gap(gap.value, gap.use, link_price_);
-      // What was tried was dearer than it seems.
+      // The price had risen.
       gap.prices = {std::max(gap.prices.again, now.again), std::max(gap.prices.swap, now.swap)};
       if (gap.price() > kSlack * seemed)
         push(gap);
@@ -264,7 +264,7 @@ void drop_gaps(std::span<const std::vector<OpId>> orders, Context& context) {
   Run run(network, context);
   std::optional<double> link_price;
   for (const auto& order : orders) {
-    // Both take tens of milliseconds where there are 100,000 ops.
+    // Both take tens of milliseconds at 100,000 ops.
     context.limits().spend(static_cast<std::int64_t>(network.op_count() / 4));
     if (context.done()) break;
     const double before = context.limits().used();

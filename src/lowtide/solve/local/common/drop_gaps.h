@@ -1,6 +1,6 @@
-// Orders brought within the budget: gaps before uses are dropped or swapped by the price of a byte.
-// Least time within a budget, both orders, with a link or without. A unit of work is as of the
-// search, or sixteen gaps looked at. See drop_gaps.cpp.
+// Brings orders within the budget: evicts tensors over retention gaps by the price of a byte. Least
+// time within a budget, both orders, with or without a link. A unit of work is that of the search,
+// or sixteen visited gaps. See drop_gaps.cpp.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 namespace lowtide::solve::local {
 
 Support supports_dropping(const Problem& problem);
-// From each of these orders, all topological; offers what it comes to.
+// Starts from each of these topological orders, and offers the results.
 void drop_gaps(std::span<const std::vector<OpId>> orders, Context& context);
 
 }  // namespace lowtide::solve::local

@@ -1,11 +1,11 @@
-// Problem: an order is far over the budget; is there a plan at once?
+// Problem: an order is far over the budget. Find a plan within milliseconds.
 //
-// Idea: the order is kept, and gaps before uses are dropped or swapped, those first in which a byte
-// costs least (common/drop_gaps.cpp).
+// Idea: keep the order, and evict tensors over retention gaps, by recomputation or swap. The gap
+// with the lowest cost per byte comes first (local/common/drop_gaps.cpp).
 //
-// Invariant: the first computations stay in one of the orders that it begins with.
+// Invariant: the first computations keep the given order, or that of a start plan.
 //
-// Loses: where another order needs less; mirror tries some.
+// Loses: if another order needs less memory; mirror tries some.
 #include "lowtide/solve/local/drop/drop.h"
 
 #include "lowtide/solve/interface/starts.h"

@@ -1,4 +1,4 @@
-// The graph's own order and that of the best start, brought within the budget by the price of a
+// Brings the given order, and that of the best start plan, within the budget by the price of a
 // byte. See drop.cpp.
 #pragma once
 

@@ -31,7 +31,7 @@ namespace {
 // stopped by the limits.
 std::vector<OpId> by_rank(const Graph& graph, const IdVector<OpId, std::size_t>& rank,
                           Limits& limits) {
-  std::priority_queue<std::pair<std::size_t, std::size_t>> ready;  // rank, places from the end
+  std::priority_queue<std::pair<std::size_t, std::size_t>> ready;  // rank, distance from the end
   IdVector<OpId, std::size_t> waiting(graph.op_count());
   const auto push = [&](OpId op) {
     ready.emplace(rank[op], graph.op_count() - graph.position(op));
@@ -53,7 +53,7 @@ std::vector<OpId> by_rank(const Graph& graph, const IdVector<OpId, std::size_t>&
   return order;
 }
 
-// How many ops follow one another from this one on.
+// The length of the longest path from each op to the end.
 IdVector<OpId, std::size_t> ways_to_go(const Graph& graph) {
   IdVector<OpId, std::size_t> longest(graph.op_count());
   const auto order = graph.order();
@@ -65,13 +65,13 @@ IdVector<OpId, std::size_t> ways_to_go(const Graph& graph) {
   return longest;
 }
 
-// The forward in this order, then the backward: what reads the latest of the forward goes first,
-// and what reads nothing of it at once.
+// The forward in this order, then the backward: ops that read the latest forward tensors first, ops
+// that read none of them at once.
 std::vector<OpId> mirrored(const Graph& graph, const Phases& phases, std::span<const OpId> forward,
                            Limits& limits) {
   const std::size_t count = graph.op_count();
   IdVector<OpId, std::size_t> rank(count);
-  std::size_t place = 0;  // of the forward ops alone
+  std::size_t place = 0;  // among forward ops
   for (const OpId op : forward)
     if (phases.of[op] == Phase::forward) rank[op] = ++place;
   const IdVector<OpId, std::size_t> at = rank;

@@ -14,8 +14,8 @@ namespace lowtide::solve::local::mirror {
 
 std::unique_ptr<Solver> make_mirror();
 
-// The graph's own forward, and the one in which what most waits for comes first, each with the
-// backward in the opposite order. Without those that limits stop, and without the graph's own.
+// The given forward, and the forward sorted by the longest path to the end, each with the backward
+// in the opposite order. Without orders that the limits stop, and without the given order.
 std::vector<std::vector<OpId>> mirrored_orders(const Graph& graph, Limits& limits);
 
 }  // namespace lowtide::solve::local::mirror

@@ -117,7 +117,7 @@ class Search final : public Solver {
     // If no plan keeps the budget, the last state may still serve as a start plan of others.
     if (!anneal.has_best() && anneal.state().item_count() > 0)
       context.offer_events(anneal.state().sequence());
-    // The clock may have run out since the last poll.
+    // The time may have run out since the last poll.
     if (context.limits().settings().seconds) context.limits().spend(Limits::kPollWork);
     return context.finish();
   }

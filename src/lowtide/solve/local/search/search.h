@@ -1,6 +1,6 @@
-// The anytime search over sequences: Lowtide's own solver. Least time within a budget, both orders,
-// without transfers. A unit of work is sixteen insertions, removals or blocks of its memory profile
-// looked at: less than a microsecond. See search.cpp.
+// The anytime search over sequences. Least time within a budget, both orders, with or without
+// transfers. A unit of work is sixteen insertions, removals or visited blocks of the memory
+// profile: less than a microsecond. See search.cpp.
 #pragma once
 
 #include <memory>

@@ -31,7 +31,7 @@ double Moves::gap_relief(const Gap& gap, Slot until) const {
   const Node node = network.maker(gap.value);
   double relief =
       state.profile().relief(state.slot(gap.last) + 1, until - 1, network.bytes_of(gap.value));
-  // The other outputs of the op get a new server too.
+  // The item now also makes the other outputs of the op.
   if (network.output_count(node) > 1)
     for (Value value : network.outputs(node)) {
       if (value == gap.value) continue;
@@ -45,7 +45,7 @@ double Moves::gap_relief(const Gap& gap, Slot until) const {
 }
 
 double Moves::inputs_estimate(const Gap& gap, Slot here, double limit, bool fetches) const {
-  if (price <= 0) return 0;  // to hold them costs nothing
+  if (price <= 0) return 0;  // holding them costs nothing
   double estimate = 0;
   const Slot freed_from = state.slot(gap.last) + 1;
   const double freed = network.bytes_of(gap.value);
@@ -58,9 +58,9 @@ double Moves::inputs_estimate(const Gap& gap, Slot here, double limit, bool fetc
     double again = network.may_repeat(maker) ? network.time_of(maker) : Profile::kNever;
     if (network.transfers && switches.swap && fetches)
       again = std::min(again, kFetchShare * network.copy_in[value]);
-    // More than either is all that need be known of it.
+    // Values above either need not be exact.
     const double enough = std::min(again, limit - estimate + 1) / price;
-    // An input that is held instead of the tensor takes the place that this one leaves.
+    // An input that is held instead of the tensor takes the bytes that the tensor leaves.
     const Slot middle = std::max(end + 1, std::min(freed_from, here));
     double harm = state.profile().harm(end + 1, middle - 1, bytes, enough);
     harm += state.profile().harm_once_freed(middle, here - 1, bytes, freed, enough - harm);
@@ -100,7 +100,7 @@ Moves::Gap Moves::draw_gap(Slot slot) {
       const Slot until = state.slot(gap.next);
       relief = price * gap_relief(gap, until);
       const double own = network.time_of(node) + 1e-3 * typical_time;
-      // Inputs only add to the cost.
+      // Inputs only increase the cost.
       const double most = best_ratio > 0 ? relief / best_ratio - own : Profile::kNever;
       if (most <= 0) continue;
       cost = own + inputs_estimate(gap, until, most);
@@ -115,7 +115,7 @@ Moves::Gap Moves::draw_gap(Slot slot) {
 
 template Moves::Gap Moves::draw_gap<true>(Slot slot);
 
-// In front of which item: mostly the next use.
+// The item before which it is inserted: mostly the next use.
 Item Moves::place_in_gap(const Gap& gap, Slot slot) {
   const auto draw = random.below(10);
   const auto inputs = network.inputs(network.maker(gap.value));
@@ -135,7 +135,7 @@ bool Moves::worth_trying(const Gap& gap, Item before, double& limit) {
   const Node node = network.maker(gap.value);
   const double time = network.time_of(node);
   const Slot here = state.slot(before);
-  // Another repeated computation of the op may become superfluous.
+  // Another recomputation of the op may become superfluous.
   const bool repeated = !state.is_first(gap.item) || state.last_of(node) != gap.item ||
                         (network.transfers && state.is_fetched(gap.value));
   if (!switches.estimates) {
@@ -189,7 +189,7 @@ Moves::Prices Moves::prices_of_gap(Value value, Item use, double link_price) con
   Prices prices{Profile::kNever, price_of_swap(gap, link_price)};
   if (!network.may_repeat(node) || !may_stand_before(node, gap.next)) return prices;
   const double relief = gap_relief(gap, here), time = network.time_of(node);
-  // What is dearer than a swap need not be known exactly.
+  // Costs above that of a swap need not be exact.
   const double most =
       prices.swap < Profile::kNever ? std::max(0.0, prices.swap * relief - time) : Profile::kNever;
   if (relief > 0) prices.again = (time + inputs_estimate(gap, here, most)) / relief;

@@ -17,12 +17,12 @@ namespace lowtide::solve::local {
 
 namespace {
 
-constexpr std::array<int, 4> kTakers = {1, 4, 8, 16}, kGivers = {2, 8, 16, 32};  // looked at
+constexpr std::array<int, 4> kTakers = {1, 4, 8, 16}, kGivers = {2, 8, 16, 32};  // samples
 constexpr std::size_t kMostGivers = 6;
-// The lane to the host may have idle time. So in this share of the draws less is freed of it than
-// the copy takes; and so many of those that have found too little go on all the same.
+// The lane to the host may have idle time. So in this share of the draws a smaller space on it
+// suffices; and this share of the draws that found too little space continue all the same.
 constexpr double kLessRoom = 0.25, kNoRoom = 0.25;
-constexpr int kMostInsertions = 30;  // to make one of them again
+constexpr int kMostInsertions = 30;  // for recomputing one of them
 
 }  // namespace
 
@@ -90,7 +90,7 @@ Moves::Giver Moves::draw_giver(Value taker, double limit) {
 }
 
 void Moves::give_way(const Giver& giver, double left) {
-  // What the others did may have removed it.
+  // An earlier giver may have removed it.
   if (!state.present(giver.fetch) || state.node(giver.fetch) != giver.node) return;
   const Value value = network.value_of(giver.node);
   const Item use = reader_of(giver.fetch, value);

@@ -12,7 +12,7 @@ bool Moves::may_remove(Item item) const {
   const Node node = state.node(item);
   if (!network.is_fetch(node)) return !network.is_hold(node) || switches.swap;
   if (!switches.swap) return false;
-  // The source makes nothing of what is at home on the host.
+  // The source does not make tensors at home on the host.
   const Value value = network.value_of(node);
   return !network.is_away(value) || state.unused(item) ||
          !state.is_first(state.previous_maker(item, value));

@@ -36,8 +36,8 @@ Moves::Span Moves::span_of(Item item) const {
       raise(state.end_slot(earlier, value));
     }
   }
-  // Items of a node stand in the order of their chain; fetches and computations are kept apart by
-  // the makers of their values.
+  // Items of a node stay in the order of their chain; fetches and computations are separated by the
+  // producers of their values.
   if (!network.transfers || network.is_hold(node)) lower_to(state.next(item));
   if (network.is_hold(node)) {
     if (state.previous(item) != kNone) raise(state.slot(state.previous(item)));
@@ -73,7 +73,7 @@ bool Moves::shift(Item item) {
     case 0: target = low + 1 + below(high - low); break;
     case 1: target = either_way(1 + below(16)); break;
     case 2: {
-      // As late as it may, or right behind the last use of an input.
+      // As late as possible, or right after the last use of an input.
       target = high;
       const auto inputs = network.inputs(node);
       if (inputs.empty() || random.chance(0.5)) break;

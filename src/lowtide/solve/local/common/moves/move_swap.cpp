@@ -127,7 +127,7 @@ double Moves::freed_at(Value value, bool changed) const {
   return state.begin_time(state.slot(last)) + network.time_of(state.node(last));
 }
 
-// A copy out that was not there.
+// A new copy to the host.
 void Moves::begin_copy(Value value, bool changed, Slot slot) {
   const auto& queue = state.lanes().out();
   const std::int32_t clock = state.copy_clock(value, changed);
@@ -154,7 +154,7 @@ void Moves::remove_holds(Value value, bool changed) {
   }
 }
 
-// As the copies ended when they were last priced.
+// By the latest pricing of the lanes.
 bool Moves::hold_until_copied(Value value, bool changed) {
   if (!switches.holds) return false;
   const Item held = state.copied_item(value, changed);
@@ -185,7 +185,7 @@ bool Moves::hold_until_copied(Value value, bool changed) {
   return true;
 }
 
-// From this copy on, those that end after their tensor is freed.
+// From this copy on, the tensors whose copy ends after their free are held longer.
 void Moves::push_holds(Value value, bool changed, int most) {
   if (!switches.queues) return;
   state.settle();
@@ -218,7 +218,7 @@ bool Moves::move_to(Item item, Slot slot) {
   return true;
 }
 
-// From this fetch back, those that would end too late are issued earlier.
+// Before this fetch, fetches that would end too late are issued earlier.
 void Moves::push_fetches(Item fetch, int most) {
   if (!switches.queues) most = 1;
   state.settle();

@@ -1,4 +1,4 @@
-// The one thing that the search must not do is to price plans in a way of its own.
+// Compares the search's own pricing with `sim`, which alone defines the cost of plans.
 #include <algorithm>
 #include <cmath>
 
@@ -27,7 +27,7 @@ void State::check_price() const {
   };
   Item item = first_of(network_.source());
   see(item, timeline.start);
-  // No step of the plan is a hold: what is live there is as between two.
+  // Holds are no steps of the plan: their bytes are those between two steps.
   const auto next = [&] {
     for (;;) {
       item = item_after(slot(item));

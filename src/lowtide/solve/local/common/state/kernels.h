@@ -9,15 +9,15 @@ namespace lowtide::solve::local {
 struct Kernels {
   // values[i] += delta.
   void (*add)(double* values, std::size_t count, double delta);
-  // The largest; count > 0.
+  // The maximum; count > 0.
   double (*max)(const double* values, std::size_t count);
-  // The least of those above `floor`; infinity if there are none.
+  // The minimum of the values above `floor`; infinity if there are none.
   double (*least_above)(const double* values, std::size_t count, double floor);
   // Sum of min(max(values[i] - level, 0), cap); cap >= 0.
   double (*clamped_sum)(const double* values, std::size_t count, double level, double cap);
 };
 
-// Chosen once.
+// Selected once, by the processor.
 const Kernels& kernels();
 
 }  // namespace lowtide::solve::local

@@ -1,4 +1,4 @@
-// One loop over what happens.
+// One loop over the stops.
 #include "lowtide/solve/local/common/state/lanes.h"
 
 #include <algorithm>

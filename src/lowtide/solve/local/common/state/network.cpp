@@ -12,10 +12,10 @@ namespace lowtide::solve::local {
 
 namespace {
 
-// Of the largest tensor's bytes.
+// The bytes of a small tensor, relative to those of the largest.
 constexpr double kSmallShare = 1e-4;
 
-// For each of so many columns the rows in which it stands, rising.
+// For each column the rows that contain it, ascending.
 template <class Column, class Row>
 Csr<Row, Column> transposed(const Csr<Column, Row>& rows, std::size_t columns) {
   std::vector<std::size_t> next(columns + 1, 0);
@@ -88,7 +88,7 @@ Network::Network(const Problem& problem)
       always += graph.bytes(id);
   }
   made[sink()].first = Value(bytes.size());
-  // Negative is hopeless by however much, and must not come near the depth of a hole.
+  // A negative budget is infeasible by any amount, and must stay far from the offset of a hole.
   fixed = static_cast<double>(always.count());
   budget = static_cast<double>(std::max((problem.budget - always).count(), std::int64_t{-1}));
 

@@ -1,16 +1,17 @@
-// The graph as the search reads it: small integers in flat arrays, so that a move touches few cache
-// lines.
+// The graph in the form that the search uses: small integers in flat arrays, so that a move touches
+// few cache lines.
 //
-// A node is an op, which keeps its number, or one of two that are added and never move. The source,
-// at the front, makes the inputs that a plan may free; the sink, at the end, reads the graph's
-// outputs. Inputs that stay and the resident bytes are taken off the budget.
+// A node is an op, with the same number, or one of two additional nodes that never move. The
+// source, at the front, makes the inputs that a plan may free; the sink, at the end, reads the
+// graph's outputs. Inputs that stay, and the resident bytes, are subtracted from the budget.
 //
-// A value is a tensor that a plan can make or free; the others are left out. They are numbered
-// anew, those of one node in a row.
+// A value is a tensor that a plan can make or free; other tensors are omitted. Values are
+// renumbered, those of one node consecutively.
 //
-// With a machine all inputs are values but those that the caller holds: the sink reads those that
-// must be there at the end. And each value has two nodes more, after all others, that stand in a
-// sequence any number of times or never: `fetch` makes it, and reads nothing; `hold` reads it, and
+// With a machine all inputs are values except those that the caller holds: the sink reads those
+// that must be live at the end. Each value then has two more nodes, after all others, which occur
+// in a sequence any number of times or never: `fetch` makes the value and reads nothing; `hold`
+// reads it and makes nothing (see Event). Neither takes time on the compute lane.
 // makes nothing (see Event). Neither takes time on the compute lane.
 #pragma once
 
@@ -34,12 +35,12 @@ using Value = Id<struct ValueTag>;
 // Why the problem's numbers do not fit into doubles; empty if they do.
 std::string too_large(const Problem& problem);
 
-// Of a problem that is not too large.
+// For a problem whose numbers fit.
 struct Network {
   explicit Network(const Problem& problem);
 
   std::size_t op_count() const { return ops; }
-  // Ops, source and sink: they stand in every sequence.
+  // Ops, source and sink, which occur in every sequence.
   std::size_t first_count() const { return ops + 2; }
   std::size_t node_count() const { return time.size(); }
   std::size_t value_count() const { return bytes.size(); }
@@ -51,7 +52,7 @@ struct Network {
 
   std::span<const Value> inputs(Node node) const { return reads[node]; }
   std::span<const Node> users(Value value) const { return readers[value]; }
-  // Those that one node makes: they are numbered in a row.
+  // The values that one node makes, which are numbered consecutively.
   class Values {
    public:
     Values(Value first, std::int32_t count)
@@ -67,10 +68,10 @@ struct Network {
   double time_of(Node node) const { return time[node]; }
   double bytes_of(Value value) const { return bytes[value]; }
   Node maker(Value value) const { return producer[value]; }
-  // Of the outputs and the workspace: live during the op and not before it.
+  // The bytes of the outputs and the workspace: live during the op and not before it.
   double own_bytes(Node node) const { return own[node]; }
   bool may_repeat(Node node) const { return repeatable[node] != 0; }
-  // Values that a run of the node may write in place of values it reads, grouped by the former.
+  // Pairs of values, grouped by the first: the node can write the first over the second.
   struct Overwrite {
     Value input, output;
   };
@@ -83,33 +84,33 @@ struct Network {
     return node.index() >= first_count() && node.index() < first_count() + value_count();
   }
   bool is_hold(Node node) const { return node.index() >= first_count() + value_count(); }
-  // Of a fetch or a hold.
+  // The value of a fetch or a hold.
   Value value_of(Node node) const {
     const std::size_t i = node.index() - first_count();
     return Value(is_fetch(node) ? i : i - value_count());
   }
-  // Of a tensor that is one.
+  // The value of a tensor, if it has one.
   Value value_for(TensorId id) const { return number[id]; }
-  // Its home is the host: what the source makes of it is not there, and nobody may read that.
+  // Its home is the host: the source does not make it live, and no node may read it before a fetch.
   bool is_away(Value value) const { return away[value] != 0; }
   bool is_barrier(Node node) const { return barrier[node] != 0; }
-  // The values that the op changes in place, in its order, and the op that changes a value (not
-  // valid: none). Such values are numbered by `change`.
+  // The values that the op mutates, in its order; and the op that mutates a value (invalid: none).
+  // Such values are numbered by `change`.
   std::span<const Value> changes(Node node) const { return changed[node]; }
   Node changer(Value value) const { return changed_by[value]; }
-  // Ops that end the time in which this one may run again: those that mutate what it reads, or what
-  // it made if the graph keeps that.
+  // The ops after which this op may not run again: those that mutate its inputs, or its outputs
+  // that the graph keeps.
   std::span<const Node> ends(Node node) const { return enders[node]; }
-  // The other way round: the ops whose every run must come before this one.
+  // The inverse: the ops whose every run must come before this op.
   std::span<const Node> ended(Node node) const { return ended_by[node]; }
 
   const Graph& graph;
   const std::optional<Machine> machine;
   std::size_t ops;
-  double budget;      // of what plans can choose, in bytes
-  double fixed;       // bytes that are always there: resident, and inputs that stay
-  double total_time;  // of each op once
-  bool transfers;     // there is a machine
+  double budget;      // bytes, without those in `fixed`
+  double fixed;       // bytes that are always live: resident bytes, and inputs that stay
+  double total_time;  // sum of all ops
+  bool transfers;     // whether there is a machine
   IdVector<Node, double> time, own, workspace;
   IdVector<Node, std::uint8_t> repeatable;
   struct Made {
@@ -125,17 +126,17 @@ struct Network {
   Csr<Node, Value> readers;
   Csr<Node, Node> enders, ended_by;
   Csr<Overwrite, Node> overwritable;
-  // With a machine; ticks of a copy, out and in.
+  // With a machine: ticks of a copy, out and in.
   IdVector<Value, double> copy_out, copy_in;
   IdVector<Node, std::uint8_t> barrier;
   IdVector<Value, std::uint8_t> away;
   Csr<Value, Node> changed;
   std::vector<Value> changed_values;  // by `change`
   IdVector<Value, Node> changed_by;
-  IdVector<Value, std::int32_t> change;  // -1: none changes it
-  double host_budget, host_home;         // bytes; of those at home there
-  // Bytes from which on the absence of a tensor is felt. Smaller ones are nearly free to move, so
-  // that a search which draws all alike is busy with them.
+  IdVector<Value, std::int32_t> change;  // -1: no op mutates it
+  double host_budget, host_home;         // bytes; of tensors at home there
+  // Tensors with fewer bytes are small. Moving them costs nearly nothing, so without distinction
+  // the search would be occupied with them.
   double small = 0;
 
  private:

@@ -1,6 +1,6 @@
-// Ranges are cut at block borders; whole blocks are changed by their `lazy` alone. Of a hundred
-// changes that are tried ninety are reverted, and each is of several ranges over the same blocks:
-// so what stands above the budget is added up late, and comes back from where it was noted.
+// Ranges are split at block borders; whole blocks change by their `lazy` value only. Of a hundred
+// tried changes ninety are reverted, and each changes several ranges over the same blocks. So the
+// excess is summed lazily, and restored from a log.
 #include "lowtide/solve/local/common/state/profile.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void Profile::assign(std::vector<double> values) {
 }
 
 bool Profile::within() const {
-  if (over() > 1e-3 * budget_ + 1) return false;  // more than any sum of roundings
+  if (over() > 1e-3 * budget_ + 1) return false;  // larger than any rounding error of the sum
   return std::all_of(top_.begin(), top_.end(), [&](double top) { return top <= budget_; });
 }
 
@@ -136,7 +136,7 @@ void Profile::add_part(Slot first, Slot last, double delta) {
   ++touched_;
   if (top_[b] + std::max(0.0, delta) > budget_) mark(b);
   kernels_.add(values, count, delta);
-  // The rest of the block matters only where the largest was among these, and falls.
+  // The rest of the block matters only if the maximum was among these and falls.
   const double most = kernels_.max(values, count) + lazy_[b];
   if (delta > 0) {
     top_[b] = std::max(top_[b], most);

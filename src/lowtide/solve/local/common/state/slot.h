@@ -1,5 +1,5 @@
-// A place in the array in which the sequence of the search lies. Slots are places in an order: one
-// may ask which of two comes first and how far they are apart, but a slot is no count and no item.
+// A position in the array that stores the sequence of the search. Slots are ordered: they can be
+// compared and subtracted, but a slot is neither a count nor an item.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Slot : public Id<struct SlotTag> {
  public:
   using Id::Id;
 
-  // The slot in front of the first is not valid: it is where a search for the next item begins.
+  // The slot before the first is invalid: a search for the next item begins there.
   constexpr Slot operator+(Distance d) const { return Slot(index() + static_cast<std::size_t>(d)); }
   constexpr Slot operator-(Distance d) const { return Slot(index() - static_cast<std::size_t>(d)); }
   constexpr Distance operator-(Slot other) const {

@@ -1,4 +1,4 @@
-// Where the items of a State lie: holes between them are found, made and spread anew.
+// The positions of the items of a State: finds holes, makes holes, and redistributes items.
 #include <algorithm>
 #include <cmath>
 
@@ -9,8 +9,8 @@ namespace lowtide::solve::local {
 
 namespace {
 
-// How far to look for a hole before all items are spread anew. Half of the slots are holes when
-// they have just been spread.
+// The distance within which a hole is searched before all items are redistributed. Half of the
+// slots are holes right after that.
 constexpr Distance kReach = 600;
 
 }  // namespace
@@ -51,8 +51,8 @@ void State::respace() {
   place(items, live);
 }
 
-// Moves the items between a hole and its new place by one slot each. The hole then lies before the
-// item that stands right of it.
+// Moves the items between a hole and its new position by one slot each. The hole is then before the
+// item to its right.
 void State::shift(Slot hole, Slot to) {
   const Distance step = to < hole ? -1 : 1;
   for (Slot slot = hole; slot != to; slot = slot + step) {
@@ -89,7 +89,7 @@ Slot State::make_room(Item before) {
   }
 }
 
-// Slots apart, a fresh build of the same sequence must agree in everything.
+// Except for slots, a fresh build of the same sequence must agree in everything.
 void State::check_invariants() const {
   State fresh(network_);
   fresh.load(sequence());

@@ -32,7 +32,7 @@ void State::load(std::span<const Event> sequence) {
   items.reserve(sequence.size() + 2);
   for (const Node node : AllIds<Node>(firsts)) node_[first_of(node)] = node;
   IdVector<Value, Item> current(network_.value_count(), kNone);
-  // While loading, slots are places in `items`.
+  // While loading, slots are indices into `items`.
   const auto enter = [&](Node node) {
     Item item = first_of(node);
     if (node.index() >= firsts || last_[node] != kNone) {
@@ -98,7 +98,7 @@ void State::index_spans() {
     if (!network_.may_repeat(maker) && !network_.transfers) continue;
     const Slot begin = slot(first_of(maker)),
                end = end_slot(server(value, Slot(slot_count())), value);
-    // Neighbours of three slots and less never wait for long.
+    // Neighbours at most three slots apart never stall for long.
     if (end - begin < 4) continue;
     for (std::size_t i = part(begin); i <= part(end); ++i) spans[i].push_back(value);
   }
@@ -222,7 +222,7 @@ Item State::insert_item(Item item, Node node, Item before) {
   compute_time_ += network_.time_of(node);
   touch(here);
 
-  // Into the chain of the node's items. The first computation comes before all others.
+  // Inserts into the chain of the node's items. The first computation comes before all others.
   Item after = kNone, earlier = last_of(node);
   while (earlier != kNone && slot(earlier) > here) {
     after = earlier;
@@ -295,7 +295,7 @@ void State::move_item(Item item, Item before) {
   const Slot from = slot(item);
   double own = network_.workspace[op];
   const double saved = std::exchange(in_place_[item], 0);
-  double carried = 0;  // outputs that someone reads: live from the item on, wherever it stands
+  double carried = 0;  // outputs with readers: live from the item on, wherever it is
   for (Value value : network_.outputs(op)) {
     touch(value);
     const double bytes = network_.bytes_of(value);

@@ -2,22 +2,22 @@
 // kept up to date under insertion, removal and shifting of single computations, each with an exact
 // undo.
 //
-// Any op may be inserted again anywhere after its first computation: retention follows from the
-// sequence alone. An item is one computation. A tensor made by an item stays until the last use
-// before the next item of the same op (its `end`; the item itself if nothing uses it), so a use is
-// always served by the latest item before it. docs/why/search.md has a picture.
+// Any op may be inserted again anywhere after its first computation; lifetimes follow from the
+// sequence. An item is one computation. A tensor made by an item is live until the last use before
+// the next item of the same op (its `end`; the item itself if there is no use). So each use reads
+// from the latest item before it. docs/why/search.md has a drawing.
 //
-// With a machine there are items that fetch a tensor, and others that hold one. A fetch makes its
-// tensor as a computation does: what is said of the next item of the same op then means the next
-// that makes the tensor. A hold is a use. Copies to the host follow from the fetches as in
-// plan_from_events, and the duration from all that by the three lanes (lanes.h).
+// With a machine there are also items that fetch a tensor, and items that hold one. A fetch makes
+// its tensor like a computation; "the next item of the same op" then means the next item that makes
+// the tensor. A hold is a use. Copies to the host follow from the fetches as in plan_from_events,
+// and the duration from the three lanes (lanes.h).
 //
-// The sequence lies in an array with holes, so that an insertion moves few items, and "before" is a
-// comparison of two slots. Slots of items change whenever room is made; items keep their numbers.
-// The first computation of a node is the item of the same number, and never is removed.
+// The sequence is stored in an array with holes, so an insertion moves few items, and "before" is a
+// comparison of two slots. Slots of items change when holes are made; items keep their numbers. The
+// first computation of a node is the item with the same number, and is never removed.
 //
-// Invariant: everything is a function of the sequence. Debug builds hold it against a fresh build
-// after each round, and accepted moves against what `sim` finds.
+// Invariant: everything is a function of the sequence. Debug builds compare it with a fresh build
+// after each round, and accepted moves with `sim`.
 #pragma once
 
 #include <cstdint>
@@ -40,29 +40,29 @@ class State : public Items {
  public:
   explicit State(const Network& network);
 
-  // A topological sequence with every op at least once. Forgets the log.
+  // Loads a topological sequence with every op at least once. Clears the log.
   void load(std::span<const Event> sequence);
   std::vector<Event> sequence() const;
 
   double compute_time() const { return compute_time_; }  // ticks
-  // Of the run. With a machine: as of the latest load, commit, undo or settle.
+  // The duration. With a machine: by the latest load, commit, undo or settle.
   double duration() const { return network_.transfers ? duration_ : compute_time_; }
   void settle();
   const Profile& profile() const { return profile_; }
   bool within() const { return profile_.within(); }
   std::int64_t work() const { return work_ + profile_.touched(); }
 
-  // Changes. `before` is the item that the computation is put in front of.
+  // Changes. `before`: the item before which the computation is inserted.
   Item insert(Node node, Item before);
-  void remove(Item item);  // a repeated computation
-  // Precondition: every reader still reads its inputs from the same items afterwards, and the items
+  void remove(Item item);  // a recomputation
+  // Precondition: afterwards every reader still reads its inputs from the same items, and the items
   // of a node keep their order.
   void move(Item item, Item before);
 
   void undo();    // reverts all changes since the last commit
   void commit();  // keeps them, and clears the undo log
   bool changed() const { return !log_.empty(); }
-  // Calls use(item) for each that was put in since the last commit and is there.
+  // Calls use(item) for each item that was inserted since the last commit and still exists.
   template <class Use>
   void for_inserted(Use use) const {
     for (const Entry& entry : log_)
@@ -70,8 +70,8 @@ class State : public Items {
   }
 
   // Transfers, with a machine. Times are those of the latest evaluation of the lanes, perhaps of a
-  // change since undone: good enough to choose by.
-  double host_bytes() const { return host_; }        // its peak
+  // change since undone: exact enough for estimates.
+  double host_bytes() const { return host_; }        // peak on the host
   double fetch_time() const { return fetch_time_; }  // of all copies in
   const Lanes& lanes() const { return lanes_; }
   Item fetched_by(std::int32_t clock) const {
@@ -80,18 +80,18 @@ class State : public Items {
   std::int32_t arrival_clock(Item fetch) const {
     return static_cast<std::int32_t>(arrivals_ + fetch.index());
   }
-  double begin_time(Slot slot) const {  // when what stands there begins
+  double begin_time(Slot slot) const {  // start of the item at this slot
     return lanes_.begin_of(slot.index() / Profile::kBlock) + before_[slot];
   }
-  Slot slot_at(double time) const;  // the first that begins then or later, nearly
-  // Until it is priced, which it is with the next evaluation.
+  Slot slot_at(double time) const;  // the first that begins at or after this time, approximately
+  // An estimate, until the next evaluation prices it.
   void guess_copy(Value value, bool changed, double end) {
     lanes_.guess(copy_clock(value, changed), end);
     touch(slot(first_of(changed ? network_.changer(value) : network_.maker(value))));
   }
 
-  // InternalError if one is broken; both as slow as pricing a whole plan.
-  void check_invariants() const;  // against a state built anew
+  // Throw InternalError if an invariant is broken; both are as slow as pricing a whole plan.
+  void check_invariants() const;  // against a fresh build
   void check_price() const;       // bytes of each step and duration, against `sim`
 
  private:
@@ -100,7 +100,7 @@ class State : public Items {
     Change change;
     Item item;
     Node node;
-    Item before;  // to undo: what it stood in front of
+    Item before;  // for undo: the item that followed it
   };
 
   Item new_item(Node node);
@@ -108,21 +108,21 @@ class State : public Items {
     return static_cast<std::int32_t>(network_.made[node].first.index());
   }
   std::vector<Item>& spare_of(Node node);
-  void enlist(Item item);  // among the repeated computations
+  void enlist(Item item);  // in the list of recomputations
   void unlist(Item item);
   Item insert_item(Item item, Node node, Item before);
   void remove_item(Item item);
   void move_item(Item item, Item before);
   void attach(Item item);  // the item reads its inputs
   void detach(Item item);
-  // After a change: takes up what the item, and all that were noted on the way, now write in place.
+  // After a change: updates the in-place bytes of the item and of all stale items.
   void note_in_place(Item item) {
     if (network_.has_overwrites()) stale_.push_back(item);
   }
   void refresh_in_place(Item item);
   void refresh_noted();
-  // What happens on the lanes (transfers.cpp). A value is touched when anything changes in what
-  // makes or reads it; a slot when anything changes in what it holds.
+  // The events on the lanes (transfers.cpp). A value is touched if anything changes in the items
+  // that make or read it; a slot if anything changes in its item.
   void touch(Value value) {
     if (!network_.transfers || is_touched_[value] != 0) return;
     if (!is_fetched(value) && stops_[value].empty()) return;
@@ -138,19 +138,19 @@ class State : public Items {
   void list_stops(Value value);
   void refresh_stops(Value value);
   void fill_block(std::size_t block);
-  Slot make_room(Item before);  // a hole right in front of it
+  Slot make_room(Item before);  // a hole right before it
   void shift(Slot hole, Slot to);
   void respace();
   void index_spans();
-  // Spreads the items over the slots; `live` is the bytes during each.
+  // Distributes the items over the slots; `live`: the bytes during each.
   void place(std::span<const Item> items, std::span<const double> live);
   Profile profile_;
   double compute_time_ = 0;
 
-  IdVector<Item, double> in_place_;       // `overwritten`, as the profile has it
-  IdVector<Item, std::int32_t> listed_;   // where in repeats_; -1: it is not
+  IdVector<Item, double> in_place_;       // `overwritten`, as in the profile
+  IdVector<Item, std::int32_t> listed_;   // index in repeats_; -1: not in it
   std::vector<Item> stale_;               // their `overwritten` may have changed
-  std::vector<std::vector<Item>> spare_;  // numbers of removed items, by their count of outputs
+  std::vector<std::vector<Item>> spare_;  // numbers of removed items, by their number of outputs
   std::vector<Entry> log_;
 
   // With a machine.
@@ -168,13 +168,13 @@ class State : public Items {
   Lanes lanes_;
   double duration_ = 0, committed_duration_ = 0;
   double host_ = 0, fetch_time_ = 0;
-  std::size_t arrivals_ = 0;       // clocks before those of fetches
+  std::size_t arrivals_ = 0;       // transfer times before those of fetches
   IdVector<Slot, double> before_;  // time in the block before the slot, when last filled
   IdVector<Value, std::vector<Stop>> stops_;
   std::vector<Stop> new_stops_;
-  IdVector<Item, std::int32_t> at_item_;  // its first in item_stops_; -1: none
+  IdVector<Item, std::int32_t> at_item_;  // first entry in item_stops_; -1: none
   std::vector<ItemStop> item_stops_;
-  std::int32_t spare_stop_ = -1;  // a list too
+  std::int32_t spare_stop_ = -1;  // also a list
   std::vector<Value> touched_;
   IdVector<Value, std::uint8_t> is_touched_;
 };

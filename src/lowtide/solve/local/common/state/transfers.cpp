@@ -1,9 +1,10 @@
-// What the copies of each tensor mean for the lanes: which items issue one, which wait for one.
+// The events of each tensor's copies on the lanes: the items that issue a copy, and the items that
+// wait for one.
 //
-// As in plan_from_events a tensor is copied to the host once, where it is first made, if it is
-// fetched before an op changes it in place; and once behind that op, if it is fetched afterwards or
-// at home there. What frees it first waits for the copy; what first reads a fetched tensor waits
-// for that, or, if nobody does, what frees it.
+// As in plan_from_events, a tensor is copied to the host once, where it is first made, if it is
+// fetched before a mutation; and once after the mutation, if it is fetched afterwards or at home
+// there. The first item that frees it waits for the copy. The first reader of a fetched tensor
+// waits for the fetch; without a reader, the item that frees it does.
 #include <algorithm>
 
 #include "lowtide/solve/local/common/state/state.h"

@@ -1,0 +1,133 @@
+"""Copies in streams, on a stand-in for a GPU's: what a copy waits for, who waits for it, and what is current behind it.
+
+Each stream has a vector clock: for every stream, the last piece of its work that has ended for certain before what is queued
+here next.  Work is numbered in its stream.
+"""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lowtide.torch.runtime import transfers
+
+
+class StandIn:
+    """torch.cuda with two devices; work: what was queued, in order: stream, the clock at its beginning, the device that was
+    current."""
+
+    def __init__(self):
+        self.device, self.work = 0, []
+        self.streams = [Stream(self, index) for index in range(2)]
+
+    def current_device(self):
+        return self.device
+
+    def set_device(self, index):
+        self.device = index
+
+    def current_stream(self, index=None):
+        return self.streams[self.device if index is None else index]
+
+    def set_stream(self, stream):
+        self.device = stream.index
+        self.streams[stream.index] = stream
+
+    def Stream(self, device):
+        return Stream(self, device.index)
+
+    def Event(self):
+        return Event()
+
+    def queue(self, fails=False):
+        if fails:
+            raise RuntimeError("a copy that fails")
+        stream = self.current_stream()
+        self.work.append((stream, dict(stream.clock), self.device))
+        stream.clock[stream] = stream.clock.get(stream, 0) + 1
+        return stream.clock[stream]
+
+
+class Stream:
+    def __init__(self, gpu, index):
+        self.gpu, self.index, self.clock = gpu, index, {}
+
+    def wait_event(self, event):
+        for stream, count in event.clock.items():
+            self.clock[stream] = max(self.clock.get(stream, 0), count)
+
+
+class Event:
+    def record(self, stream):
+        self.clock = dict(stream.clock)
+
+
+class Tensor:
+    is_cuda = True
+
+    def __init__(self, gpu, index=0, fails=False):
+        self.gpu, self.device, self.fails = gpu, torch.device("cuda", index), fails
+
+    def copy_(self, source, non_blocking):
+        assert non_blocking, "the host goes on"
+        self.gpu.queue(self.fails)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    gpu = StandIn()
+    for name in ("current_device", "set_device", "current_stream", "set_stream", "Stream", "Event"):
+        monkeypatch.setattr(torch.cuda, name, getattr(gpu, name))
+    monkeypatch.setattr(transfers, "_streams", {})
+    return gpu
+
+
+def copy(gpu, after=(), way="out", index=0, fails=False):
+    return transfers.QueuedCopy(Tensor(gpu, index, fails), Tensor(gpu, index), after, way)
+
+
+def test_a_copy_waits_for_what_was_queued_before_it_and_for_nothing_later(gpu):
+    compute = gpu.current_stream()
+    before = gpu.queue()
+    first = copy(gpu)
+    gpu.queue()
+    second = copy(gpu, way="in")
+    lane, began, _ = gpu.work[1]
+    assert lane is not compute and began == {compute: before}
+    assert gpu.work[3][0] is not lane, "each direction has a stream of its own"
+    assert gpu.work[3][1] == {compute: before + 1}, "the copy back waits for no copy out that nobody has named"
+    assert gpu.current_stream() is compute
+    assert lane not in compute.clock, "nobody waits yet"
+    first.wait()
+    assert compute.clock[lane] == 1
+    second.wait()
+
+
+def test_a_copy_waits_for_those_that_have_to_run_before(gpu):
+    first = copy(gpu)
+    copy(gpu, after=(first,), way="in")
+    out, _, _ = gpu.work[0]
+    assert gpu.work[1][1][out] == 1
+
+
+def test_an_abandoned_copy_is_waited_for_by_the_stream_that_its_block_goes_back_to(gpu):
+    compute = gpu.current_stream()
+    made = copy(gpu)
+    lane = gpu.work[0][0]
+    other = gpu.Stream(torch.device("cuda", 0))
+    gpu.set_stream(other)
+    made.abandon()
+    assert compute.clock[lane] == 1 and lane not in other.clock
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("index", [0, 1])
+def test_stream_and_device_are_current_again_behind_a_copy(gpu, index, fails):
+    """... also of a device that was not the current one, and behind a copy that fails."""
+    streams = list(gpu.streams)
+    if fails:
+        with pytest.raises(RuntimeError, match="that fails"):
+            copy(gpu, index=index, fails=True)
+    else:
+        copy(gpu, index=index)
+        assert gpu.work[0][2] == index, "a copy runs on its tensors' device"
+    assert gpu.device == 0 and gpu.streams == streams
