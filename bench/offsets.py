@@ -66,7 +66,7 @@ def captured(given):
             best.append(min(figures[-1] for duration, figures in placed if duration <= shortest * 1.001))
             print(budget, graph.name, *(f"{figure[-1]:.4f}" for _, figure in placed), flush=True)
         if ratios:
-            table.add(f"{budget} %", count, *(mean_and_worst(column) for column in zip(*ratios, strict=True)),
+            table.add(f"{budget} %", count, *(mean_and_worst(column) for column in zip(*ratios)),
                       mean_and_worst(best))
     table.notes.append(f"Plans of {given.plan_time} s by one thread, {given.seeds} seeds; offsets within {given.time} s.")
     return table

@@ -1,6 +1,4 @@
 // lowtide/driver/driver.h
-#include "lowtide/driver/driver.h"
-
 #include <chrono>
 
 #include <fmt/format.h>

@@ -26,6 +26,7 @@ NB_MODULE(_core, module) {
   lowtide::python::bind_block_solver(module);
   lowtide::python::bind_solver(module);
   lowtide::python::bind_driver(module);
+  lowtide::python::bind_place(module);
   lowtide::python::bind_tradeoff(module);
   lowtide::python::bind_report(module);
   lowtide::python::bind_run(module);

@@ -17,6 +17,7 @@
 
 #include "lowtide/driver/footprint.h"
 #include "lowtide/io/plan_json.h"
+#include "lowtide/layout/place_plan.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/question.h"
 
@@ -78,6 +79,9 @@ struct OutcomeObject {
 nb::list operand_list(const std::vector<Operand>& list);
 nb::dict argument_dict(const std::vector<Argument>& list);
 
+// Offsets as tuples (step, tensor, offset), None as in a plan file.
+nb::list offsets_list(const std::vector<PlannedOffset>& offsets);
+
 // The file that `lowtide plan -o` writes for it.
 PlanFile file_of(const OutcomeObject& outcome);
 
@@ -94,6 +98,7 @@ void bind_generate(nb::module_& module);
 void bind_device(nb::module_& module);
 void bind_roofline(nb::module_& module);
 void bind_op_price(nb::module_& module);
+void bind_place(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_problem(nb::module_& module);
 void bind_outcome(nb::module_& module);

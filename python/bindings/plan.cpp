@@ -274,6 +274,19 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro(
           "budget", [](const PlanObject& plan) { return if_there(plan.file->budget); },
           nb::sig("def budget(self) -> int | None"), "Its budget in bytes, or None.")
+      .def_prop_ro(
+          "footprint", [](const PlanObject& plan) { return to_string(plan.file->footprint); },
+          "What its budget limits: \"live\", \"arena\" or \"reserved\" bytes.")
+      .def_prop_ro(
+          "offsets", [](const PlanObject& plan) { return offsets_list(plan.file->offsets); },
+          nb::sig("def offsets(self) -> list[tuple[int | None, int | None, int]]"),
+          "(step, tensor, offset) as in a plan file; empty if it has none. See `place`.")
+      .def_prop_ro(
+          "alignment", [](const PlanObject& plan) { return if_there(plan.file->alignment); },
+          nb::sig("def alignment(self) -> int | None"), "Of the offsets, or None.")
+      .def_prop_ro(
+          "claimed_arena", [](const PlanObject& plan) { return if_there(plan.file->claims.arena); },
+          nb::sig("def claimed_arena(self) -> int | None"), "In bytes, or None.")
       .def_prop_ro("order", [](const PlanObject& plan) { return to_string(plan.file->order); })
       .def_prop_ro(
           "machine",

@@ -29,6 +29,7 @@ from lowtide._core import (
     Option,
     Outcome,
     Part,
+    Placement,
     Plan,
     PlanError,
     Problem,
@@ -47,6 +48,7 @@ from lowtide._core import (
     generate,
     own_plan,
     partition,
+    place,
     plan,
     plan_allocations,
     priced_on,
@@ -63,8 +65,8 @@ from lowtide._core import (
 __all__ = [
     "Block", "BlockBudget", "Context", "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress",
     "Footprint", "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Plan",
-    "PlanError", "Problem", "Progress", "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__",
-    "apply", "costs_of", "curve", "devices", "fit", "footprint", "generate", "own_plan", "partition", "plan",
+    "Placement", "PlanError", "Problem", "Progress", "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__",
+    "apply", "costs_of", "curve", "devices", "fit", "footprint", "generate", "own_plan", "partition", "place", "plan",
     "plan_allocations", "priced_on", "register_solver", "replay_allocations", "report_html", "report_text", "simulate",
     "solvers", "transform", "verify",
 ]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -81,3 +82,42 @@ def test_plans_of_the_tests(name, cases, stride, tmp_path):
     subprocess.run(command, env=os.environ | settings, check=True, stdout=subprocess.DEVNULL)
     with record.open() as lines:
         assert compare(lines).total() >= 1000
+
+
+@pytest.mark.parametrize("kind, seed", [("layered", 1), ("resnet", 2), ("unet", 3), ("transformer", 4)])
+def test_offsets(kind, seed, tmp_path):
+    """Both verifiers on offsets as they are placed, and with one of them moved, lost or given to another step."""
+    command = os.environ.get("LOWTIDE_BIN") or pytest.skip("LOWTIDE_BIN names no command")
+    graph_file, plan_file, changed_file = (tmp_path / name for name in ("g.json", "p.json", "c.json"))
+
+    def run(*arguments):
+        return subprocess.run([command, *map(str, arguments)], capture_output=True, text=True)
+
+    assert run("generate", kind, "--ops", 60, "--seed", seed, "-o", graph_file).returncode == 0
+    assert run("plan", graph_file, "--budget", "100%", "--work", 5000, "--threads", 1, "-o", plan_file).returncode == 0
+    assert run("place", graph_file, plan_file, "--alignment", 8, "--work", 20000, "-o", plan_file).returncode == 0
+    graph, plan = json.loads(graph_file.read_text()), json.loads(plan_file.read_text())
+    assert run("verify", graph_file, plan_file).returncode == 0
+    theirs = oracle.verify(graph, plan)
+    assert theirs.ok, theirs.error
+    random = Random(seed)
+    verdicts = Counter()
+    for _ in range(25):
+        changed = json.loads(plan_file.read_text())
+        offsets = changed["offsets"]
+        at = random.randrange(len(offsets))
+        fault = random.choice(["moved", "lost", "later", "smaller"])
+        if fault == "moved":
+            offsets[at][2] = 8 * random.randrange(changed["claims"]["arena"] // 8)
+        elif fault == "lost":
+            del offsets[at]
+        elif fault == "later":
+            offsets[at][0] = (offsets[at][0] or 0) + 1
+        else:
+            changed["claims"]["arena"] -= 8 * random.randrange(2)
+        changed_file.write_text(json.dumps(changed))
+        ours = run("verify", graph_file, changed_file)
+        theirs = oracle.verify(graph, changed)
+        assert (ours.returncode == 0) == theirs.ok, (ours.stdout, theirs.error)
+        verdicts[theirs.ok] += 1
+    assert verdicts[False] > 5

@@ -301,6 +301,50 @@ def duration_over_full_link(network, plan):
     return replay.duration
 
 
+def check_offsets(network, plan):
+    """Every pair of bytes that are needed at the same step, one by one, of a plan whose steps hold."""
+    claims, given = plan.get("claims", {}), {}
+    for step, tensor, offset in plan.get("offsets", []):
+        require((step, tensor) not in given, f"two offsets of tensor {tensor} at step {step}")
+        given[step, tensor] = offset
+    footprint = plan.get("footprint", "live")
+    if footprint != "live":
+        require(claims.get(footprint) is not None, f"no {footprint} is claimed")
+        require(plan.get("budget") is None or claims[footprint] <= plan["budget"], f"the {footprint} exceeds the budget")
+    if not given and footprint != "arena":
+        return
+    require(claims.get("arena") is not None, "no arena is claimed")
+    lies = {}  # what needs memory now, and where
+
+    def begin(step, tensor, size):
+        if size == 0:
+            return
+        require((step, tensor) in given, f"tensor {tensor} has no offset at step {step}")
+        offset = given.pop((step, tensor))
+        require(0 <= offset and offset % plan.get("alignment", 1) == 0, f"offset {offset} is not aligned")
+        require(offset + size <= claims["arena"] - network.resident, f"offset {offset} is beyond the arena")
+        require(all(offset + size <= a or b <= offset for a, b in lies.values()), f"overlap at step {step}")
+        lies[tensor] = (offset, offset + size)
+
+    for t in sorted(network.sources - network.at_host):
+        begin(None, t, network.bytes[t])
+    for step, (kind, index, *over) in enumerate(plan["steps"]):
+        if kind == "free":
+            lies.pop(index, None)
+        elif kind == "prefetch":
+            begin(step, index, network.bytes[index])
+        elif kind != "offload":
+            op = network.ops[index]
+            moved = {op.in_place[t]: lies.pop(t) for t in over if t in lies}
+            lies.update(moved)
+            for t in op.outputs:
+                if t not in [op.in_place[o] for o in over]:
+                    begin(step, t, network.bytes[t])
+            begin(step, None, op.workspace)
+            lies.pop(None, None)
+    require(not given, f"offsets of nothing: {sorted(given, key=str)}")
+
+
 def verify(graph: dict, plan: dict) -> Result:
     network = Graph(graph)
     check_plan(plan)
@@ -318,6 +362,7 @@ def verify(graph: dict, plan: dict) -> Result:
         full = plan.get("claims", {}).get("duration_full_link")
         right = full is None or full == duration_over_full_link(network, plan)
         require(right, "the claimed duration over the full link is wrong")
+        check_offsets(network, plan)
     except Refused as refusal:
         error = str(refusal)
     return Result(error is None, error, step, replay.peak, replay.duration, replay.host_peak, network.own_peak())

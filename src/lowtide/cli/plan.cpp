@@ -56,6 +56,8 @@ Plan load_start(const std::string& path, const Question& question, bool looked_f
   const Problem& problem = question.problem;
   PlanFile file = load_plan(path);
   file.claims = {};
+  file.offsets.clear();
+  file.footprint = Footprint::live;
   file.budget.reset();
   file.host_budget.reset();
   file.order = problem.order;

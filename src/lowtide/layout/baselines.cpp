@@ -1,6 +1,7 @@
 #include "lowtide/layout/baselines.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 #include <vector>

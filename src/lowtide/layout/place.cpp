@@ -7,6 +7,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/layout/canonical_search.h"
+#include "lowtide/layout/partial_placement.h"
 #include "lowtide/layout/parts.h"
 #include "lowtide/layout/ranking.h"
 #include "lowtide/layout/sections.h"
@@ -55,15 +56,14 @@ class PartPlacer {
     const auto dives = kDives * static_cast<std::int64_t>(part_.items.size());
     settings.work = std::min(std::max(work, dives), limits.work_left());
     Limits slice(settings);
-    const bool exact_turn = turn_ % 2 == 1 || part_.items.size() <= kFew;
-    if (exact_turn && CanonicalSearch::suits(part_.items, part_.sections)) {
-      const bool between = lower_helps && turn_ % 4 == 3;
+    const int turn = turn_++;
+    if ((turn % 2 == 1 || part_.items.size() <= kFew) && is_searched()) {
+      const bool between = lower_helps && turn % 4 == 3;
       search(between ? target + (lowest_.height - target) / 2 : target, slice);
     } else {
       if (!wheel_) wheel_ = std::make_unique<SqueakyWheel>(part_.items, loads_, skyline_, seed_);
       wheel_->run(target, lowest_, slice);
     }
-    ++turn_;
     limits.spend_all(slice.work());
   }
 
@@ -75,18 +75,31 @@ class PartPlacer {
  private:
   static constexpr std::size_t kFew = 24;
   static constexpr std::int64_t kDives = 16;
+  // Of a partial placement: a hundred MB.
+  static constexpr std::int64_t kMostLive = 4'000'000;
+
+  bool is_searched() const {
+    return part_.items.size() <= CanonicalSearch::kMostItems &&
+           PartialPlacement::live_of(part_.items) <= kMostLive;
+  }
+  PartialPlacement& partial() {
+    if (!partial_) partial_ = std::make_unique<PartialPlacement>(part_.items, part_.sections);
+    return *partial_;
+  }
+
+  void take(const std::vector<std::int64_t>& offsets) {
+    std::int64_t height = 0;
+    for (std::size_t i = 0; i < part_.items.size(); ++i)
+      height = std::max(height, offsets[i] + part_.items[i].size);
+    if (height < lowest_.height) lowest_ = {height, offsets};
+  }
 
   void search(std::int64_t capacity, Limits& slice) {
-    if (!exact_) exact_ = std::make_unique<CanonicalSearch>(part_.items, part_.sections, seed_);
+    if (!exact_)
+      exact_ = std::make_unique<CanonicalSearch>(part_.items, part_.sections, partial(), seed_);
     switch (exact_->run(capacity, slice)) {
-      case CanonicalSearch::Answer::found: {
-        std::int64_t height = 0;
-        for (std::size_t i = 0; i < part_.items.size(); ++i)
-          height = std::max(height, exact_->offsets()[i] + part_.items[i].size);
-        if (height < lowest_.height) lowest_ = {height, exact_->offsets()};
-        break;
-      }
-      // A canonical placement's heights are sums of sizes.
+      case CanonicalSearch::Answer::found: take(exact_->offsets()); break;
+      // Heights of canonical placements are sums of sizes.
       case CanonicalSearch::Answer::none: bound_ = (capacity / unit_ + 1) * unit_; break;
       case CanonicalSearch::Answer::stopped: break;
     }
@@ -99,6 +112,7 @@ class PartPlacer {
   std::int64_t bound_ = 0, unit_ = 0;
   Lowest lowest_;
   std::unique_ptr<SqueakyWheel> wheel_;
+  std::unique_ptr<PartialPlacement> partial_;
   std::unique_ptr<CanonicalSearch> exact_;
   int turn_ = 0;
 };
