@@ -24,7 +24,7 @@ ALLOWED = {
     "rewrite": CORE,
     "layout": CORE,
     "driver": CORE + ["engines", "solve", "rewrite", "layout"],
-    "io": CORE,
+    "io": CORE + ["layout"],
     "report": CORE,
     "cli": CORE + ["engines", "solve", "rewrite", "layout", "driver", "io", "report"],
 }

@@ -35,7 +35,18 @@ TEST_CASE("plan file: every key is read") {
   CHECK(file.full_link->device_to_host == Link{Ticks(2), Bytes(50), Ticks(1)});
   CHECK(file.techniques == Techniques{.recompute = false, .in_place = false, .offload = true});
   CHECK(file.host_budget == Bytes(99));
-  CHECK(file.claims == Claims{Status::optimal, Ticks(123), Bytes(714), std::nullopt, Ticks(120)});
+  CHECK(file.footprint == Footprint::reserved);
+  CHECK(file.allocator == "expandable_segments:True");
+  CHECK(file.alignment == Bytes(512));
+  CHECK(file.offsets == std::vector<PlannedOffset>{{PlannedOffset::kStart, TensorId(0), Bytes(0)},
+                                                   {0, TensorId(1), Bytes(1024)},
+                                                   {0, TensorId(), Bytes(2048)}});
+  CHECK(file.claims == Claims{.status = Status::optimal,
+                              .duration = Ticks(123),
+                              .peak = Bytes(714),
+                              .duration_full_link = Ticks(120),
+                              .arena = Bytes(4096),
+                              .reserved = Bytes(8192)});
   REQUIRE(file.found_by);
   CHECK(file.found_by->solver == "auto");
   CHECK(file.found_by->seed == std::numeric_limits<std::uint64_t>::max());

@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "lowtide/plan/events.h"
+
 namespace lowtide {
 
 namespace {
@@ -206,7 +208,7 @@ Plan random_plan(Random& random, const Graph& graph, const RandomPlanSettings& s
     }
   }
   const std::optional<Machine> machine = plan.machine;
-  plan = plan_from_sequence(graph, graph.order());
+  plan = plan_from_events(graph, own_events(graph), machine);
   plan.machine = machine;
   return plan;
 }

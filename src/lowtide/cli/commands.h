@@ -13,6 +13,7 @@ void add_plan(CLI::App& app, int& status);
 void add_curve(CLI::App& app, int& status);
 void add_fit(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
+void add_place(CLI::App& app, int& status);
 void add_apply(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
 void add_solvers(CLI::App& app, int& status);

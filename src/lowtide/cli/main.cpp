@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   add_curve(app, status);
   add_fit(app, status);
   add_verify(app, status);
+  add_place(app, status);
   add_apply(app, status);
   add_show(app, status);
   add_solvers(app, status);

@@ -57,6 +57,19 @@ void add_time_flag(CLI::App& command, std::optional<double>& seconds, const std:
       ->check(no_less_than_zero<double>("a number of seconds"));
 }
 
+void add_work_flag(CLI::App& command, std::optional<std::int64_t>& work) {
+  command
+      .add_option("--work", work,
+                  "Limit on counted work instead of time: the same result on every machine")
+      ->check(no_less_than_zero<std::int64_t>("a whole number"));
+}
+
+void add_seed_flag(CLI::App& command, std::uint64_t& seed) {
+  command.add_option("--seed", seed, "Seed of the random numbers")
+      ->check(no_less_than_zero<std::uint64_t>("a whole number"))
+      ->capture_default_str();
+}
+
 void add_search_flags(CLI::App& command, SearchFlags& flags) {
   std::vector<std::string> names;
   const solve::SolverTable solvers = driver::all_solvers();
@@ -67,19 +80,14 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_option("--option", flags.options,
                      "Option of the solver, NAME=VALUE; may be repeated");
   add_time_flag(command, flags.time, "Time limit in seconds (10; none with --work)");
-  command
-      .add_option("--work", flags.work,
-                  "Limit on counted work instead of time: the same result on every machine")
-      ->check(no_less_than_zero<std::int64_t>("a whole number"));
+  add_work_flag(command, flags.work);
   command
       .add_option(
           "--order", flags.order,
           "Order of first computations: the graph's (given), or any topological order (free)")
       ->check(CLI::IsMember({"free", "given"}))
       ->capture_default_str();
-  command.add_option("--seed", flags.seed, "Seed of the random numbers")
-      ->check(no_less_than_zero<std::uint64_t>("a whole number"))
-      ->capture_default_str();
+  add_seed_flag(command, flags.seed);
   command.add_option("--threads", flags.threads, "Number of threads (all cores)")
       ->check(CLI::Range(1, 4096));
 }

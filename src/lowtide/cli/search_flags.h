@@ -35,6 +35,8 @@ struct SearchFlags {
 
 // These must outlive the parsing.
 void add_time_flag(CLI::App& command, std::optional<double>& seconds, const std::string& usage);
+void add_work_flag(CLI::App& command, std::optional<std::int64_t>& work);
+void add_seed_flag(CLI::App& command, std::uint64_t& seed);
 void add_search_flags(CLI::App& command, SearchFlags& flags);
 
 }  // namespace lowtide::cli

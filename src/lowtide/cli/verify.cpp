@@ -40,6 +40,7 @@ void print_json(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
   const bool priced = verdict.cost && has_plan;
   json["peak"] = priced ? Json(verdict.cost->peak.count()) : Json();
   json["duration"] = priced ? Json(verdict.cost->duration.count()) : Json();
+  json["arena"] = holds && file.claims.arena ? Json(file.claims.arena->count()) : Json();
   const auto& full = file.claims.duration_full_link;
   json["duration_full_link"] = holds && full ? Json(full->count()) : Json();
   json["host_peak"] = priced ? Json(verdict.cost->host_peak.count()) : Json();
@@ -63,6 +64,8 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
   for (const auto some : together(file.plan.transforms))
     fmt::print("transform  {}\n", describe(some));
   fmt::print("peak       {}\n", report::exact_bytes_text(verdict.cost->peak));
+  if (file.claims.arena)
+    fmt::print("arena      {}\n", report::exact_bytes_text(*file.claims.arena));
   if (file.budget) fmt::print("budget     {}\n", report::exact_bytes_text(*file.budget));
   fmt::print("duration   {}\n", report::ticks_text(verdict.cost->duration, graph.tick()));
   fmt::print("overhead   {}\n",

@@ -65,6 +65,29 @@ void read_step(JsonValue value, Plan& plan) {
   plan.add_compute(OpId(static_cast<std::size_t>(index)), overwritten);
 }
 
+// [step, tensor, offset]: null for a step is the start, for a tensor the step's workspace.
+PlannedOffset read_offset(JsonValue value) {
+  if (!value.is(JsonKind::array) || value.size() != 3)
+    value.refuse("an offset is [step, tensor, offset], as in [12, 4, 1048576]");
+  const auto items = value.items();
+  auto item = items.begin();
+  PlannedOffset offset;
+  if (!is_null(*item)) offset.step = read_index(*item);
+  ++item;
+  if (!is_null(*item))
+    offset.tensor = TensorId(static_cast<std::size_t>(read_index(*item)));
+  else if (offset.step == PlannedOffset::kStart)
+    value.refuse("names neither a step nor a tensor");
+  offset.offset = Bytes((*++item).as_count());
+  return offset;
+}
+
+Bytes read_alignment(JsonValue value) {
+  const Bytes alignment(value.as_count());
+  if (alignment == Bytes(0)) value.refuse("must be at least 1");
+  return alignment;
+}
+
 Techniques read_techniques(JsonValue list) {
   Techniques techniques = Techniques::none();
   for (const JsonValue item : list.items())
@@ -123,6 +146,10 @@ Claims read_claims(JsonValue object, UnknownKeys& unknown) {
       if (!is_null(value)) claims.bound_scope = word_among(value, "bound_scope", kBoundScopes);
     } else if (key == "duration_full_link") {
       if (!is_null(value)) claims.duration_full_link = Ticks(value.as_count());
+    } else if (key == "arena") {
+      if (!is_null(value)) claims.arena = Bytes(value.as_count());
+    } else if (key == "reserved") {
+      if (!is_null(value)) claims.reserved = Bytes(value.as_count());
     } else {
       unknown.add("claims", key);
     }
@@ -229,6 +256,15 @@ PlanFile read_document(const JsonDocument& document) {
       file.plan.machine = read_machine(value, key, unknown);
     } else if (key == "full_link") {
       file.full_link = read_machine(value, key, unknown);
+    } else if (key == "footprint") {
+      file.footprint = word_among(value, "footprint", kFootprints);
+    } else if (key == "allocator") {
+      file.allocator = value.as_string();
+    } else if (key == "alignment") {
+      file.alignment = read_alignment(value);
+    } else if (key == "offsets") {
+      file.offsets.reserve(value.size());
+      for (const JsonValue item : value.items()) file.offsets.push_back(read_offset(item));
     } else if (key == "transforms") {
       file.plan.transforms = read_transforms(value, unknown);
     } else if (key == "transform_hash") {

@@ -58,6 +58,20 @@ std::string steps_json(const Plan& plan) {
   return out + "\n  ]";
 }
 
+std::string offsets_json(const std::vector<PlannedOffset>& offsets) {
+  constexpr std::size_t kLineOffsets = 6;
+  std::string out = "[";
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const PlannedOffset& one = offsets[i];
+    const bool at_start = one.step == PlannedOffset::kStart;
+    fmt::format_to(
+        std::back_inserter(out), "{}{}[{}, {}, {}]", i == 0 ? "" : ",",
+        i % kLineOffsets == 0 ? "\n    " : " ", at_start ? "null" : std::to_string(one.step),
+        one.tensor.valid() ? std::to_string(one.tensor.index()) : "null", one.offset.count());
+  }
+  return out + "\n  ]";
+}
+
 // People's seconds: JSON has no infinity and nobody needs a negative time.
 double tame(double seconds) { return std::isfinite(seconds) ? std::max(0.0, seconds) : 0.0; }
 
@@ -70,6 +84,8 @@ std::string claims_json(const Claims& claims) {
   if (claims.bound_scope) members.add_text("bound_scope", to_string(*claims.bound_scope));
   if (claims.duration_full_link)
     members.add("duration_full_link", std::to_string(claims.duration_full_link->count()));
+  if (claims.arena) members.add("arena", std::to_string(claims.arena->count()));
+  if (claims.reserved) members.add("reserved", std::to_string(claims.reserved->count()));
   return "{" + members.text() + "}";
 }
 
@@ -133,8 +149,12 @@ std::string write_plan(const PlanFile& file) {
     members.add("techniques", "[" + names + "]");
   }
   if (file.host_budget) members.add("host_budget", std::to_string(file.host_budget->count()));
+  if (file.footprint != Footprint::live) members.add_text("footprint", to_string(file.footprint));
+  members.add_text("allocator", file.allocator);
+  if (file.alignment) members.add("alignment", std::to_string(file.alignment->count()));
   members.add("transforms", transforms_json(file.plan.transforms));
   members.add("steps", steps_json(file.plan));
+  if (!file.offsets.empty()) members.add("offsets", offsets_json(file.offsets));
   members.add("claims", claims_json(file.claims));
   if (file.found_by) members.add("found_by", found_by_json(*file.found_by));
   return "{\n  " + members.text() + "\n}\n";

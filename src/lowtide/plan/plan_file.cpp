@@ -13,6 +13,15 @@ std::string_view to_string(BoundScope scope) {
   return scope == BoundScope::graph ? "graph" : "techniques";
 }
 
+std::string_view to_string(Footprint footprint) {
+  switch (footprint) {
+    case Footprint::live: return "live";
+    case Footprint::arena: return "arena";
+    case Footprint::reserved: return "reserved";
+  }
+  return "";
+}
+
 PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked) {
   PlanFile file;
   file.graph_hash = graph_hash(problem.graph);

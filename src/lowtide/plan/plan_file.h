@@ -2,6 +2,7 @@
 // found. Reading and writing is io/plan_json.h; check_plan.h judges one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,22 @@ namespace lowtide {
 enum class BoundScope : std::uint8_t { graph, techniques };
 std::string_view to_string(BoundScope scope);
 
+// The bytes that a budget limits: those live; the arena that holds all tensors at planned offsets;
+// or those that an allocator has reserved.
+enum class Footprint : std::uint8_t { live, arena, reserved };
+inline constexpr std::array kFootprints = {Footprint::live, Footprint::arena, Footprint::reserved};
+std::string_view to_string(Footprint footprint);
+
+// Where a tensor lies in the arena from one step on, or the workspace of the op that the step
+// computes.
+struct PlannedOffset {
+  static constexpr std::int32_t kStart = -1;
+  std::int32_t step = kStart;  // that begins it; kStart: it is there before the first step
+  TensorId tensor;             // in the file's indices; invalid for a workspace
+  Bytes offset;
+  bool operator==(const PlannedOffset&) const = default;
+};
+
 // What is said about the plan, or about the problem if there is none.
 struct Claims {
   std::optional<Status> status = std::nullopt;
@@ -27,6 +44,8 @@ struct Claims {
   std::optional<Ticks> bound = std::nullopt;
   std::optional<Ticks> duration_full_link = std::nullopt;  // of the plan, over its file's full link
   std::optional<BoundScope> bound_scope = std::nullopt;    // absent without transforms
+  std::optional<Bytes> arena = std::nullopt;     // resident bytes, and what the offsets take
+  std::optional<Bytes> reserved = std::nullopt;  // by the file's allocator
   bool operator==(const Claims&) const = default;
 };
 
@@ -52,7 +71,11 @@ struct PlanFile {
   std::optional<Techniques> techniques = std::nullopt;  // what was allowed; absent: everything
   std::optional<Bytes> host_budget = std::nullopt;      // absent: no limit
   std::optional<Machine> full_link = std::nullopt;      // what the plan's machine was derated from
+  Footprint footprint = Footprint::live;                // what the budget limits
+  std::string allocator = {};                           // PyTorch's settings; for `reserved`
+  std::optional<Bytes> alignment = std::nullopt;        // of the offsets; absent: 1
   Plan plan;                                            // no steps where no plan was found
+  std::vector<PlannedOffset> offsets = {};              // by step; none: bytes lie anywhere
   Claims claims;
   std::optional<FoundBy> found_by;
   std::vector<std::string> warnings;  // of reading: whole sentences, without the file's name

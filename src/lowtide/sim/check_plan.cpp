@@ -3,6 +3,7 @@
 
 #include "lowtide/graph/hash.h"
 #include "lowtide/plan/transformed_problem.h"
+#include "lowtide/sim/check_offsets.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 
@@ -42,8 +43,34 @@ std::optional<std::string> false_full_link(const Graph& graph, const Plan& plan,
          number(*found);
 }
 
+// Of a tensor that the graph does not have, an index beyond all of its own.
+std::vector<PlannedOffset> on_transformed(const TransformedGraph& transformed,
+                                          const std::vector<PlannedOffset>& offsets) {
+  std::vector<PlannedOffset> result = offsets;
+  for (PlannedOffset& one : result) {
+    if (!one.tensor.valid()) continue;
+    const std::size_t index = one.tensor.index();
+    const bool known = index < transformed.tensors.size() && transformed.tensors[index].valid();
+    one.tensor = known ? transformed.tensors[index] : TensorId(kMaxCount);
+  }
+  return result;
+}
+
 PlanVerdict broken(std::string reason) {
   return {PlanVerdict::Kind::broken, std::move(reason), std::nullopt, std::nullopt};
+}
+
+// What the budget limits, if that is not what is live.
+std::optional<std::string> false_footprint(const PlanFile& file) {
+  if (file.footprint == Footprint::live) return std::nullopt;
+  const bool arena = file.footprint == Footprint::arena;
+  const std::string name(to_string(file.footprint));
+  const std::optional<Bytes>& claimed = arena ? file.claims.arena : file.claims.reserved;
+  if (!claimed) return "the footprint is " + name + ", and no \"" + name + "\" is claimed";
+  if (file.budget && *claimed > *file.budget)
+    return "the claimed \"" + name + "\" is " + number(*claimed) + " bytes, the budget " +
+           number(*file.budget);
+  return std::nullopt;
 }
 
 PlanVerdict check_no_plan(const PlanFile& file) {
@@ -52,11 +79,15 @@ PlanVerdict check_no_plan(const PlanFile& file) {
   if (!file.plan.steps.empty()) return broken("the status is " + status + ", yet there are steps");
   if (claims.duration || claims.peak)
     return broken("the status is " + status + ", yet a duration or a peak is claimed");
+  if (!file.offsets.empty() || claims.arena || claims.reserved)
+    return broken("the status is " + status + ", yet there are offsets, or an arena is claimed");
   return {};
 }
 
-// The steps and what is claimed of them, on the graph that they are for.
-PlanVerdict check_steps(const Graph& graph, const Plan& plan, const PlanFile& file) {
+// The steps and what is claimed of them, on the graph that they are for. The offsets are in the
+// indices of that graph.
+PlanVerdict check_steps(const Graph& graph, const Plan& plan, const PlanFile& file,
+                        const std::vector<PlannedOffset>& offsets) {
   const Claims& claims = file.claims;
   if (plan.steps.empty() && graph.op_count() > 0)
     return broken(claims.status ? "the status is " + std::string(to_string(*claims.status)) +
@@ -78,6 +109,12 @@ PlanVerdict check_steps(const Graph& graph, const Plan& plan, const PlanFile& fi
   }
   auto reason = false_claim(claims, verdict.cost);
   if (!reason) reason = false_full_link(graph, plan, file);
+  if (!reason) reason = false_footprint(file);
+  if (!reason && (!offsets.empty() || file.footprint == Footprint::arena))
+    if (const auto fault = offset_fault(graph, plan, file, offsets)) {
+      const std::string place = fault->step ? "step " + std::to_string(*fault->step) + ": " : "";
+      return {PlanVerdict::Kind::broken, place + fault->reason, fault->step, verdict.cost};
+    }
   if (reason) return {PlanVerdict::Kind::broken, std::move(*reason), std::nullopt, verdict.cost};
   return {PlanVerdict::Kind::holds, {}, std::nullopt, verdict.cost};
 }
@@ -90,7 +127,8 @@ PlanVerdict check_transformed(const Graph& graph, const PlanFile& file) {
                       "\" is not among those allowed");
   try {
     const PlanOnGraph on(graph, file.plan);
-    PlanVerdict verdict = check_steps(on.graph(), on.plan(), file);
+    PlanVerdict verdict =
+        check_steps(on.graph(), on.plan(), file, on_transformed(*on.transformed(), file.offsets));
     if (verdict.step)
       verdict.reason += " (indices are those of the graph that the transforms make)";
     return verdict;
@@ -124,13 +162,15 @@ PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
   const bool says_none =
       file.claims.status == Status::infeasible || file.claims.status == Status::unknown;
   if (says_none) return check_no_plan(file);
-  return transformed ? check_transformed(graph, file) : check_steps(graph, file.plan, file);
+  return transformed ? check_transformed(graph, file)
+                     : check_steps(graph, file.plan, file, file.offsets);
 }
 
 AppliedPlan apply_plan(const Graph& graph, const PlanFile& file) {
   TransformedGraph made = apply_transforms(graph, file.plan.transforms);
   PlanFile ordinary = file;
   ordinary.plan = on_transformed(made, file.plan);
+  ordinary.offsets = on_transformed(made, file.offsets);
   ordinary.graph_hash = graph_hash(made.graph);
   ordinary.transform_hash.clear();
   ordinary.claims.bound_scope.reset();

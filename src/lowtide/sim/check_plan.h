@@ -30,7 +30,9 @@ void claim_full_link(PlanFile& file, const Graph& graph, const std::optional<Mac
 
 // Steps are judged by `verify` with the file's own budget, order, machine and techniques. Then:
 // duration, peak and the duration over the full link are those claimed; no bound is beyond the
-// duration; the bound of an optimal plan is its duration; status and the presence of steps agree.
+// duration; the bound of an optimal plan is its duration; status and the presence of steps agree;
+// tensors and workspaces that live at the same step are apart by the offsets, within the claimed
+// arena; and what the footprint names is claimed, within the budget.
 PlanVerdict check_plan(const Graph& graph, const PlanFile& file);
 
 // A plan's graph as its transforms make it, and the file of the same plan for it without any:
