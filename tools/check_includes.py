@@ -25,7 +25,7 @@ ALLOWED = {
     "layout": CORE,
     "driver": CORE + ["engines", "solve", "rewrite", "layout"],
     "io": CORE + ["layout"],
-    "report": CORE,
+    "report": CORE + ["layout"],
     "cli": CORE + ["engines", "solve", "rewrite", "layout", "driver", "io", "report"],
 }
 # Of room solve: what all solvers share, and the folders whose solvers share a folder `common`.

@@ -58,6 +58,19 @@ std::vector<Plan> starts_of(nb::handle start) {
   return starts;
 }
 
+driver::FootprintTerms footprint_of(const std::string& word, const std::string& allocator) {
+  driver::FootprintTerms terms;
+  for (const Footprint kind : kFootprints) {
+    if (to_string(kind) != word) continue;
+    terms.kind = kind;
+    if (!allocator.empty() && kind != Footprint::reserved)
+      throw InputError("allocator", "is of use with footprint=\"reserved\" only");
+    terms.allocator = layout::parse_allocator_settings(allocator);
+    return terms;
+  }
+  throw InputError("footprint \"" + word + "\"", "is not one of live, arena, reserved");
+}
+
 ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& objective,
                        nb::handle time_limit, const GivenTerms& terms,
                        const std::optional<nb::dict>& live_limits) {
@@ -82,8 +95,9 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                    nb::object progress, nb::handle device, const std::optional<std::string>& link,
                    nb::handle techniques, nb::handle derate, nb::handle host_budget,
                    const std::optional<nb::dict>& live_limits, nb::handle transforms,
-                   nb::handle costs) {
+                   nb::handle costs, const std::string& footprint, const std::string& allocator) {
   OutcomeObject result;
+  result.footprint = footprint_of(footprint, allocator);
   result.asked = asked_of(graph, budget, objective, time_limit,
                           {order, device, link, techniques, derate, host_budget, costs, transforms},
                           live_limits);
@@ -110,10 +124,12 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
   const Problem problem = result.asked.problem();
   const auto begun = std::chrono::steady_clock::now();
   const solve::SolverTable solvers = all_solvers(result.asked.graph, own.guests);
-  driver::Answer answer;
+  driver::FootprintAnswer found;
   run_beside(
-      token, [&] { answer = driver::solve(solvers, problem, request); },
+      token, [&] { found = driver::solve_within(solvers, problem, request, result.footprint); },
       [&](bool last) { courier.deliver(last); });
+  driver::Answer& answer = found.answer;
+  result.taken = found.taken;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   result.outcome = std::make_shared<const Outcome>(std::move(answer.outcome));
   result.supported = answer.support.yes;
@@ -216,6 +232,7 @@ void bind_driver(nb::module_& module) {
       nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
       nb::arg("host_budget") = nb::none(), nb::arg("live_limits") = nb::none(),
       nb::arg("transforms") = nb::none(), nb::arg("costs") = nb::none(),
+      nb::arg("footprint") = "live", nb::arg("allocator") = "",
       nb::sig(
           "def plan(graph: Graph | Problem, budget: int | str | None = None, *, order: str = "
           "\"free\", objective: str = \"time\", time_limit: int | str | None = None, solver: "
@@ -228,7 +245,8 @@ void bind_driver(nb::module_& module) {
           "host_budget: int | str | None = None, live_limits: dict[int, int | str] | None "
           "= None, transforms: collections.abc.Sequence[dict[str, typing.Any]] | None = None, "
           "costs: "
-          "str | os.PathLike[str] | None = None) -> Outcome"),
+          "str | os.PathLike[str] | None = None, footprint: str = \"live\", allocator: str = \"\") "
+          "-> Outcome"),
       "Plan a graph for a memory budget. The plan is verified.\n\n"
       "`budget`, `order`, `objective`, `time_limit`, `device`, `link`, `techniques`, `derate`, "
       "`host_budget`, `live_limits`, `transforms`, `costs`: see Problem. `time`: time limit in "
@@ -236,6 +254,8 @@ void bind_driver(nb::module_& module) {
       "every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as `lowtide "
       "solvers --options` lists them. A dict sets an option for single ops. `partition`, `block` "
       "and `top` of `hiremate` also accept your own objects, alone or in a list with names. "
+      "`footprint`: what the budget limits: \"live\" bytes, the \"arena\" of planned offsets, or "
+      "what PyTorch's caching allocator has \"reserved\" under the settings `allocator`. "
       "`start`: start plans, the best first. `progress` is called in the calling thread with a "
       "Progress, at most 20 times a second; an exception in it ends the solve and is "
       "raised.\n\nThe solve releases the interpreter's lock. Ctrl-C ends it and returns the best "

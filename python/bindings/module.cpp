@@ -19,6 +19,8 @@ NB_MODULE(_core, module) {
   lowtide::python::bind_outcome(module);
   lowtide::python::bind_simulate(module);
   lowtide::python::bind_verify(module);
+  lowtide::python::bind_replay(module);
+  lowtide::python::bind_footprint(module);
   lowtide::python::bind_context(module);
   lowtide::python::bind_partition(module);
   lowtide::python::bind_block_solver(module);

@@ -15,6 +15,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "lowtide/driver/footprint.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/terms.h"
@@ -65,6 +66,8 @@ struct OutcomeObject {
   FoundBy how;  // it was asked for: solver, seed, limits
   bool supported = true;
   double seconds = 0;
+  driver::FootprintTerms footprint = {};  // what the budget limits
+  std::optional<Bytes> taken = {};        // of it, by the plan
   // Made when first asked for.
   mutable std::shared_ptr<const PlanFile> file = nullptr;
 
@@ -105,5 +108,7 @@ void bind_tradeoff(nb::module_& module);
 void bind_report(nb::module_& module);
 void bind_run(nb::module_& module);
 void bind_engines(nb::module_& module);
+void bind_replay(nb::module_& module);
+void bind_footprint(nb::module_& module);
 
 }  // namespace lowtide::python

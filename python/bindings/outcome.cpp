@@ -82,11 +82,17 @@ void bind_cost(nb::module_& module) {
       });
 }
 
+nb::object taken_of(const OutcomeObject& o, Footprint kind) {
+  const bool there = o.footprint.kind == kind && o.taken.has_value();
+  return if_any(there, there ? o.taken->count() : 0);
+}
+
 }  // namespace
 
 PlanFile file_of(const OutcomeObject& o) {
   PlanFile file = plan_file(o.asked.problem(), *o.outcome, o.how);
   claim_full_link(file, *o.asked.graph, o.asked.terms.full_link);
+  driver::claim_footprint(file, *o.asked.graph, o.footprint);
   return file;
 }
 
@@ -108,6 +114,17 @@ void bind_outcome(nb::module_& module) {
       .def_prop_ro(
           "budget", [](const OutcomeObject& o) { return budget_or_none(o.asked); },
           nb::sig("def budget(self) -> int | None"), "The budget of the problem in bytes.")
+      .def_prop_ro(
+          "footprint", [](const OutcomeObject& o) { return to_string(o.footprint.kind); },
+          "What the budget limits: \"live\", \"arena\" or \"reserved\".")
+      .def_prop_ro(
+          "arena", [](const OutcomeObject& o) { return taken_of(o, Footprint::arena); },
+          nb::sig("def arena(self) -> int | None"),
+          "Bytes of the plan's arena, if the budget limits it.")
+      .def_prop_ro(
+          "reserved", [](const OutcomeObject& o) { return taken_of(o, Footprint::reserved); },
+          nb::sig("def reserved(self) -> int | None"),
+          "Bytes that the allocator reserves for the plan, if the budget limits them.")
       .def_prop_ro("order", [](const OutcomeObject& o) { return to_string(o.asked.terms.order); })
       .def_prop_ro(
           "duration",

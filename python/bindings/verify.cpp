@@ -2,6 +2,7 @@
 #include "lowtide/sim/verify.h"
 
 #include "lowtide/graph/hash.h"
+#include "lowtide/layout/reserved.h"
 #include "lowtide/sim/check_plan.h"
 
 #include "convert.h"
@@ -42,6 +43,9 @@ Cost judge(nb::handle asked, const PlanObject& plan, nb::handle budget,
   }
   const PlanVerdict verdict = check_plan(*graph, file);
   if (verdict.kind == PlanVerdict::Kind::another_graph) throw WrongGraph(verdict.reason);
+  if (verdict.kind == PlanVerdict::Kind::holds)
+    if (const auto fault = layout::reserved_fault(*graph, file))
+      throw PlanRefused(*fault, std::nullopt);
   if (verdict.kind == PlanVerdict::Kind::broken) throw PlanRefused(verdict.reason, verdict.step);
   if (!verdict.cost)
     throw PlanRefused("the file has no plan; its status is: " +

@@ -20,6 +20,7 @@ from lowtide._core import (
     Error,
     Fit,
     FitProgress,
+    Footprint,
     Graph,
     Incumbent,
     InternalError,
@@ -42,12 +43,14 @@ from lowtide._core import (
     curve,
     devices,
     fit,
+    footprint,
     generate,
     own_plan,
     partition,
     plan,
     priced_on,
     register_solver,
+    replay_allocations,
     report_html,
     report_text,
     simulate,
@@ -58,10 +61,10 @@ from lowtide._core import (
 
 __all__ = [
     "Block", "BlockBudget", "Context", "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress",
-    "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Plan", "PlanError",
+    "Footprint", "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Plan", "PlanError",
     "Problem", "Progress", "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply",
-    "costs_of", "curve", "devices", "fit", "generate", "own_plan", "partition", "plan", "priced_on", "register_solver",
-    "report_html", "report_text", "simulate", "solvers", "transform", "verify",
+    "costs_of", "curve", "devices", "fit", "footprint", "generate", "own_plan", "partition", "plan", "priced_on", "register_solver",
+    "replay_allocations", "report_html", "report_text", "simulate", "solvers", "transform", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())

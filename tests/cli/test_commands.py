@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import BINARY, SOURCE, lowtide
 
-COMMANDS = ("demo", "plan", "curve", "fit", "verify", "show", "apply", "dimensions", "regions", "solvers", "devices", "generate",
-            "convert", "completion")
+COMMANDS = ("demo", "plan", "curve", "fit", "verify", "place", "show", "footprint", "apply", "dimensions", "regions", "solvers", "devices",
+            "generate", "convert", "completion")
 
 
 @pytest.fixture

@@ -49,6 +49,11 @@ Sketch& Sketch::in_place(std::initializer_list<std::array<std::int64_t, 2>> pair
   return *this;
 }
 
+Sketch& Sketch::parameters(Indices tensors) {
+  for (std::int64_t t : tensors) tensors_.at(static_cast<std::size_t>(t)).role = Role::parameter;
+  return *this;
+}
+
 Sketch& Sketch::stays(Indices tensors) {
   for (std::int64_t t : tensors) tensors_.at(static_cast<std::size_t>(t)).stays = true;
   return *this;

@@ -31,6 +31,7 @@ class Sketch {
   // Of the graph:
   Sketch& releasable(Indices tensors);
   Sketch& stays(Indices tensors);
+  Sketch& parameters(Indices tensors);
   Sketch& on_host(Indices tensors);
   Sketch& resident(std::int64_t bytes);
   Sketch& keep(Indices tensors);

@@ -9,6 +9,7 @@
 #include "lowtide/cli/autosave.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
+#include "lowtide/cli/footprint_flags.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
 #include "lowtide/cli/live_line.h"
@@ -30,6 +31,7 @@ struct PlanArguments {
   std::string graph, budget, start, transforms, output;
   SearchFlags search;
   MachineFlags links;
+  FootprintFlags footprint;
   bool json = false;
 };
 
@@ -101,6 +103,7 @@ int run(const PlanArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   const Terms terms = given.links.terms(given.search.problem_order(), graph, given.graph,
                                         load_transforms(given.transforms, graph));
+  const driver::FootprintTerms footprint = given.footprint.terms();
   const Problem problem =
       problem_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
   require_writable(given.output);
@@ -108,7 +111,8 @@ int run(const PlanArguments& given) {
   const bool looked_for = driver::looks_for_transforms(solvers, given.search.solver, problem);
 
   const auto start = std::chrono::steady_clock::now();
-  driver::Answer answer;
+  driver::FootprintAnswer found;
+  const driver::Answer& answer = found.answer;
   std::string not_written;
   {
     driver::Request request = make_request(given, problem, looked_for, interrupt.token());
@@ -120,16 +124,18 @@ int run(const PlanArguments& given) {
         if (live)
           line.update(search_progress_text(problem, progress.plan != nullptr, progress.cost,
                                            progress.bound.duration));
-        if (progress.plan == nullptr || !autosave.wanted()) return;
+        // Where another footprint counts, a plan is one only when it has been measured.
+        if (progress.plan == nullptr || !autosave.wanted() || footprint.kind != Footprint::live)
+          return;
         autosave.save([&, so_far = outcome_of(progress)] {
           write_outcome(given.output, problem, terms.full_link, so_far, request);
         });
       };
-      answer = driver::solve(solvers, problem, request);
+      found = driver::solve_within(solvers, problem, request, footprint);
     }
     try {
       if (!given.output.empty())
-        write_outcome(given.output, problem, terms.full_link, answer.outcome, request);
+        write_outcome(given.output, problem, terms.full_link, answer.outcome, request, footprint);
     } catch (const InputError& error) {
       not_written = error.what();
     }
@@ -140,6 +146,8 @@ int run(const PlanArguments& given) {
                             .budget = problem.budget,
                             .terms = terms,
                             .answer = answer,
+                            .footprint = footprint,
+                            .taken = found.taken,
                             .looked_for_transforms = looked_for,
                             .solver = given.search.solver,
                             .seed = given.search.seed,
@@ -172,6 +180,7 @@ void add_plan(CLI::App& app, int& status) {
       "Plan the graph that these transforms make: a file with a list of them, such as a plan file");
   add_search_flags(*command, given->search);
   add_machine_flags(*command, given->links);
+  add_footprint_flags(*command, given->footprint);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->footer("Ctrl-C returns the best plan so far; a second one ends at once.");

@@ -26,7 +26,7 @@ void require_writable(const std::string& path) {
 
 void write_outcome(const std::string& path, const Problem& problem,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
-                   const driver::Request& request) {
+                   const driver::Request& request, const driver::FootprintTerms& footprint) {
   FoundBy asked;
   asked.solver = request.solver;
   asked.seed = request.seed;
@@ -34,6 +34,7 @@ void write_outcome(const std::string& path, const Problem& problem,
   asked.work_limit = request.limits.work;
   PlanFile file = plan_file(problem, outcome, std::move(asked));
   claim_full_link(file, problem.graph, full_link);
+  driver::claim_footprint(file, problem.graph, footprint);
   io::write_text_file(path, io::write_plan(file));
 }
 
@@ -81,6 +82,11 @@ using Json = nlohmann::ordered_json;
 Json if_any(bool there, const auto& value) { return there ? Json(value) : Json(); }
 Json if_there(const auto& value) { return value ? Json(value->count()) : Json(); }
 
+// What the plan takes, if the budget limits that.
+Json taken_json(const PlanSummary& summary, Footprint kind) {
+  return summary.footprint.kind == kind ? if_there(summary.taken) : Json();
+}
+
 // What the plan found takes over the link that it was derated from, if it takes another time.
 std::optional<Ticks> full_link_duration(const PlanSummary& summary) {
   const std::optional<Plan>& plan = summary.answer.outcome.plan;
@@ -113,7 +119,12 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
   row("graph", report::graph_text(graph, style.width - 11, style.unicode));
   for (const auto& effect : report::effects_of(graph, transforms_of(summary)))
     row("transform", report::effect_text(effect, base));
-  row("budget", report::exact_bytes_text(summary.budget));
+  const std::string footprint(to_string(summary.footprint.kind));
+  const bool is_live = summary.footprint.kind == Footprint::live;
+  row("budget", report::exact_bytes_text(summary.budget) + (is_live ? "" : ", of " + footprint));
+  if (const std::string settings = layout::to_string(summary.footprint.allocator);
+      !settings.empty())
+    row("allocator", settings);
   if (!summary.answer.support.yes) {
     row("status",
         fmt::format("unsupported by {}: {}", summary.solver, summary.answer.support.reason));
@@ -127,6 +138,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     const double bound = overhead_percent(outcome.bound.duration, base);
     row("status", fmt::format("{}, stopped by: {}", to_string(outcome.status),
                               to_string(outcome.stopped_by)));
+    if (!is_live && summary.taken) row(footprint, report::exact_bytes_text(*summary.taken));
     row("peak", report::exact_bytes_text(outcome.cost.peak));
     row("overhead", report::percent_text(overhead_percent(outcome.cost.duration, base)));
     row("bound", fmt::format("{}, gap {}{}", report::percent_text(bound),
@@ -218,6 +230,9 @@ std::string summary_json(const PlanSummary& summary) {
       {"order", to_string(summary.terms.order)},
       {"seed", summary.seed},
       {"budget", summary.budget.count()},
+      {"footprint", to_string(summary.footprint.kind)},
+      {"arena", taken_json(summary, Footprint::arena)},
+      {"reserved", taken_json(summary, Footprint::reserved)},
       {"techniques", names_of(summary.terms)},
       {"transforms", transforms},
       {"transform_effects", effects},

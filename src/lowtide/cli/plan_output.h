@@ -1,9 +1,10 @@
 // What `plan` writes and prints.
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "lowtide/driver/driver.h"
+#include "lowtide/driver/footprint.h"
 #include "lowtide/plan/terms.h"
 #include "lowtide/report/plot.h"
 
@@ -19,7 +20,7 @@ inline constexpr const char* kWrittenMeanwhile = "written while the search was r
 // Writes the plan file of an outcome; limits and seed are the request's. `full_link`: as of Terms.
 void write_outcome(const std::string& path, const Problem& problem,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
-                   const driver::Request& request);
+                   const driver::Request& request, const driver::FootprintTerms& footprint = {});
 
 // What the live line says of a search.
 std::string search_progress_text(const Problem& problem, bool has_plan, const Cost& cost,
@@ -30,6 +31,8 @@ struct PlanSummary {
   Bytes budget;
   const Terms& terms;
   const driver::Answer& answer;
+  driver::FootprintTerms footprint = {};
+  std::optional<Bytes> taken = {};  // by the plan, of what the budget limits
   bool looked_for_transforms;
   std::string solver;
   std::uint64_t seed;

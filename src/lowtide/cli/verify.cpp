@@ -11,6 +11,7 @@
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/machine_flags.h"
+#include "lowtide/layout/reserved.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/transforms/together.h"
@@ -40,6 +41,7 @@ void print_json(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
   const bool priced = verdict.cost && has_plan;
   json["peak"] = priced ? Json(verdict.cost->peak.count()) : Json();
   json["duration"] = priced ? Json(verdict.cost->duration.count()) : Json();
+  json["reserved"] = holds && file.claims.reserved ? Json(file.claims.reserved->count()) : Json();
   json["arena"] = holds && file.claims.arena ? Json(file.claims.arena->count()) : Json();
   const auto& full = file.claims.duration_full_link;
   json["duration_full_link"] = holds && full ? Json(full->count()) : Json();
@@ -66,6 +68,8 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
   fmt::print("peak       {}\n", report::exact_bytes_text(verdict.cost->peak));
   if (file.claims.arena)
     fmt::print("arena      {}\n", report::exact_bytes_text(*file.claims.arena));
+  if (file.claims.reserved)
+    fmt::print("reserved   {}\n", report::exact_bytes_text(*file.claims.reserved));
   if (file.budget) fmt::print("budget     {}\n", report::exact_bytes_text(*file.budget));
   fmt::print("duration   {}\n", report::ticks_text(verdict.cost->duration, graph.tick()));
   fmt::print("overhead   {}\n",
@@ -82,7 +86,12 @@ int run(const VerifyArguments& given) {
   PlanFile file = load_plan(given.plan);
   // To allow what the plan does not use is no mistake.
   if (given.techniques) file.techniques = asked_techniques(*given.techniques, true);
-  const PlanVerdict verdict = check_plan(graph, file);
+  PlanVerdict verdict = check_plan(graph, file);
+  if (verdict.kind == PlanVerdict::Kind::holds)
+    if (auto fault = layout::reserved_fault(graph, file)) {
+      verdict.kind = PlanVerdict::Kind::broken;
+      verdict.reason = std::move(*fault);
+    }
   // A file that says there is no plan is not priced; the plan of a graph without ops has no steps.
   const bool has_plan = !file.plan.steps.empty() || verdict.cost.has_value();
   if (given.json)

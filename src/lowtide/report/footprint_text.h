@@ -1,0 +1,14 @@
+// What a plan takes from a device under the caching allocator, for a terminal.
+#pragma once
+
+#include <string>
+
+#include "lowtide/layout/footprint.h"
+#include "lowtide/report/plot.h"
+
+namespace lowtide::report {
+
+// A row for each step, equal ones together, and the settings that would reserve less.
+std::string footprint_text(const layout::DeviceFootprint& footprint, const TerminalStyle& style);
+
+}  // namespace lowtide::report
