@@ -53,6 +53,8 @@ from lowtide._core import (
     replay_allocations,
     report_html,
     report_text,
+    save_snapshot,
+    save_trace,
     simulate,
     solvers,
     transform,
@@ -64,7 +66,8 @@ __all__ = [
     "Footprint", "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Plan", "PlanError",
     "Problem", "Progress", "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply",
     "costs_of", "curve", "devices", "fit", "footprint", "generate", "own_plan", "partition", "plan", "priced_on", "register_solver",
-    "replay_allocations", "report_html", "report_text", "simulate", "solvers", "transform", "verify",
+    "replay_allocations", "report_html", "report_text", "save_snapshot",
+    "save_trace", "simulate", "solvers", "transform", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())
