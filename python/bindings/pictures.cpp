@@ -1,8 +1,7 @@
 // lowtide/layout/plan_snapshot.h and lowtide/report/trace.h: plans for the viewers of others.
-#include "lowtide/layout/plan_snapshot.h"
-
 #include "lowtide/io/snapshot_pickle.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/layout/plan_snapshot.h"
 #include "lowtide/report/trace.h"
 #include "lowtide/sim/simulate.h"
 

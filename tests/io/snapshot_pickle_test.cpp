@@ -1,12 +1,17 @@
 // Pickles of snapshots: read back as they were written, and refused in their place.
+#include "lowtide/io/snapshot_pickle.h"
+
 #include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>
 
-#include "lowtide/io/snapshot_pickle.h"
+#include "lowtide/base/random.h"
+#include "lowtide/layout/snapshot_peak.h"
+#include "lowtide/layout/snapshot_savings.h"
 
 #include "io/refusal.h"
+#include "support/scale.h"
 
 namespace lowtide {
 namespace {
@@ -29,7 +34,7 @@ layout::Snapshot example() {
   segment.blocks.push_back({0x7f00000002bc, Bytes(300), Bytes(0), State::inactive, 0});
   snapshot.segments.push_back(segment);
   snapshot.traces.resize(2);
-  for (int i = 0; i < 2500; ++i)
+  for (std::int64_t i = 0; i < 2500; ++i)
     snapshot.traces[1].push_back({static_cast<SnapshotEvent::Kind>(i % 7), i, Bytes(i * 1'000'000),
                                   -i, i * 10'000'000'000, i % 2 == 0 ? 1u : 0u});
   return snapshot;
@@ -51,8 +56,9 @@ TEST_CASE("snapshots cut short anywhere are refused") {
   snapshot.traces[1].resize(3);
   const std::string text = io::write_snapshot(snapshot);
   for (std::size_t size = 0; size < text.size(); ++size)
-    CHECK(refusal_of([&] { io::read_snapshot_text(std::string_view(text).substr(0, size), "f"); })
-              .reason != "not refused");
+    CHECK(refusal_of([&] {
+            io::read_snapshot_text(std::string_view(text).substr(0, size), "f");
+          }).reason != "not refused");
 }
 
 std::string bytes(std::string_view text) { return std::string(text); }
@@ -66,7 +72,8 @@ TEST_CASE("pickles that are not plain data are refused at the opcode") {
   const std::string code =
       "opcode 0x63 is refused: a snapshot is plain data (numbers, text, lists, dictionaries), and "
       "no code of a pickle is run";
-  CHECK(refused("\x80\x02" "cos\nsystem\nX\x02\0\0\0ls\x85R."sv) == Refusal{"f", "byte 2", code});
+  CHECK(refused("\x80\x02"
+                "cos\nsystem\nX\x02\0\0\0ls\x85R."sv) == Refusal{"f", "byte 2", code});
   for (const std::string_view opcode : {"c", "R", "b", "i", "o", "\x81", "\x92", "\x93", "P", "Q",
                                         "\x82", "\x83", "\x84", "\x97", "\x98", "\x8f"})
     CHECK(refused("\x80\x02}" + bytes(opcode) + ".").place == "byte 3");
@@ -79,7 +86,8 @@ TEST_CASE("pickles that do not add up are refused") {
   const auto reason = [](std::string_view pickle) { return refused(pickle).reason; };
   CHECK(reason("\x80\x02.") == "a value is missing");
   CHECK(reason("\x80\x02]]."sv) == "more than one value is left at the end");
-  CHECK(reason("\x80\x02" "e.") == "a mark is missing");
+  CHECK(reason("\x80\x02"
+               "e.") == "a mark is missing");
   CHECK(reason("\x80\x02(a.") == "a value is missing");
   CHECK(reason("\x80\x02h\x05.") == "refers to a value that was not remembered");
   CHECK(reason("\x80\x02K\1K\2a.") == "items are appended to what is no list");
@@ -126,6 +134,53 @@ TEST_CASE("snapshots that refer to one list over and over are refused") {
   for (int i = 0; i < 60'000; ++i) pickle += "h\3";
   pickle += "eu.";
   CHECK(refused(pickle).reason == "refers to the same lists over and over");
+}
+
+// Read, and all that is made of it.
+bool is_taken(const std::string& pickle) {
+  try {
+    const layout::Snapshot snapshot = io::read_snapshot_text(pickle, "f");
+    CHECK(io::read_snapshot_text(io::write_snapshot(snapshot), "again").traces == snapshot.traces);
+    for (const std::size_t device : layout::recorded_devices(snapshot)) {
+      const layout::Record record = layout::record_of(snapshot, device);
+      const layout::RecordedPeak peak = layout::peak_of(snapshot, record);
+      CHECK(peak.passing + peak.from_start + peak.to_end + peak.throughout == peak.allocated);
+      Limits limits({.work = 100});
+      const layout::SnapshotSavings savings = layout::savings_of(snapshot, record, limits);
+      CHECK(savings.arenas >= savings.loads);
+    }
+    return true;
+  } catch (const InputError&) {
+    return false;
+  } catch (const OverflowError&) {
+    return false;
+  }
+}
+
+TEST_CASE("snapshots: mutated pickles are refused or analysed, and never crash") {
+  layout::Snapshot snapshot = example();
+  snapshot.traces[1].resize(20);
+  const std::string good = io::write_snapshot(snapshot);
+  int taken = 0;
+  const int rounds = 4000 * test_scale();
+  for (int i = 0; i < rounds; ++i) {
+    Random random(static_cast<std::uint64_t>(i));
+    std::string text = good;
+    for (std::size_t k = random.below(4) + 1; k > 0; --k) {
+      const std::size_t at = random.below(text.size());
+      switch (random.below(5)) {
+        case 0: text.erase(at, 1 + random.below(8)); break;
+        case 1:
+          text.insert(random.below(text.size()), text.substr(at, 1 + random.below(64)));
+          break;
+        case 2: text[at] = static_cast<char>(0xff); break;
+        default: text[at] = static_cast<char>(random.below(256)); break;
+      }
+      if (text.empty()) text = good;
+    }
+    taken += is_taken(text) ? 1 : 0;
+  }
+  CHECK(taken > rounds / 20);
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ void check_blocks(const Snapshot& snapshot, const std::map<std::int64_t, Snapsho
   CHECK(held == live.size());
 }
 
-TEST_CASE("snapshots: random plans have the simulator's peak, and blocks that tile their segments") {
+TEST_CASE(
+    "snapshots: random plans have the simulator's peak, and blocks that tile their segments") {
   for (int i = 0; i < 300 * test_scale(); ++i) {
     Random random(static_cast<std::uint64_t>(i));
     RandomGraphSettings settings;
@@ -129,9 +130,9 @@ TEST_CASE("snapshots: the peak has owners, and four kinds of bytes") {
   const Snapshot snapshot =
       recorded({{Kind::free_requested, 512, Bytes(512), 0, 0, 0},
                 {Kind::free_completed, 512, Bytes(512), 0, 0, 0},
-                {Kind::allocate, 512, Bytes(1000), 0, 0, 1},   // passing
-                {Kind::allocate, 2048, Bytes(600), 0, 0, 2},   // to the end
-                {Kind::allocate, 8192, Bytes(100), 0, 0, 1},   // passing; then the peak
+                {Kind::allocate, 512, Bytes(1000), 0, 0, 1},  // passing
+                {Kind::allocate, 2048, Bytes(600), 0, 0, 2},  // to the end
+                {Kind::allocate, 8192, Bytes(100), 0, 0, 1},  // passing; then the peak
                 {Kind::free_requested, 512, Bytes(1000), 0, 0, 0},
                 {Kind::free_completed, 512, Bytes(1000), 0, 0, 0},
                 {Kind::free_requested, 8192, Bytes(100), 0, 0, 0},

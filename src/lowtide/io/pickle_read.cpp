@@ -175,9 +175,10 @@ class PickleReader {
       case 'h': recall(number(1)); break;
       case 'j': recall(number(4)); break;
       default:
-        refuse(fmt::format("opcode 0x{:02x} is refused: a snapshot is plain data (numbers, text, "
-                           "lists, dictionaries), and no code of a pickle is run",
-                           opcode));
+        refuse(
+            fmt::format("opcode 0x{:02x} is refused: a snapshot is plain data (numbers, text, "
+                        "lists, dictionaries), and no code of a pickle is run",
+                        opcode));
     }
   }
 
@@ -218,7 +219,8 @@ void Pickle::check_nesting() const {
       if (state[value] == kDone) continue;
       state[value] = kDone;
       for_each_held(value, [&](Value held) {
-        depth[value] = std::max<std::uint8_t>(depth[value], static_cast<std::uint8_t>(depth[held] + 1));
+        depth[value] =
+            std::max<std::uint8_t>(depth[value], static_cast<std::uint8_t>(depth[held] + 1));
       });
       if (depth[value] > kMaxDepth)
         throw InputError("", fmt::format("values are nested deeper than {}", kMaxDepth));

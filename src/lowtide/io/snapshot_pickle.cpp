@@ -45,8 +45,9 @@ class SnapshotReader {
   layout::Snapshot read() {
     const At root{pickle_.root()};
     if (pickle_.dict(root.value) == nullptr)
-      root.refuse("must be a dictionary with \"segments\" and \"device_traces\", as "
-                  "torch.cuda.memory._dump_snapshot() writes it");
+      root.refuse(
+          "must be a dictionary with \"segments\" and \"device_traces\", as "
+          "torch.cuda.memory._dump_snapshot() writes it");
     each(member(root, "segments"), [&](const At& at) { result_.segments.push_back(segment(at)); });
     each(member(root, "device_traces"), [&](const At& trace) {
       result_.traces.emplace_back();
@@ -86,7 +87,9 @@ class SnapshotReader {
     if (value == nullptr) at.refuse("must be an integer below 2^63");
     return *value;
   }
-  std::int64_t integer(const At& at, std::string_view key) const { return integer(member(at, key)); }
+  std::int64_t integer(const At& at, std::string_view key) const {
+    return integer(member(at, key));
+  }
   std::int64_t integer_or(const At& at, std::string_view key, std::int64_t absent) const {
     const auto found = find(at, key);
     return found ? integer(*found) : absent;
@@ -131,8 +134,8 @@ class SnapshotReader {
   SnapshotEvent event(const At& at) {
     SnapshotEvent event;
     const std::string_view action = text(member(at, "action"));
-    const auto kind = std::ranges::find(kSnapshotActions, action,
-                                        [](const auto& pair) { return pair.first; });
+    const auto kind =
+        std::ranges::find(kSnapshotActions, action, [](const auto& pair) { return pair.first; });
     event.stream = integer_or(at, "stream", 0);
     event.microseconds = integer_or(at, "time_us", 0);
     event.stack = stack(at);
@@ -161,8 +164,8 @@ class SnapshotReader {
       const auto said = find(place, "address");
       block.address = said ? address(*said) : next;  // old snapshots say sizes alone
       if (block.address != next)
-        place.refuse(fmt::format("begins at {}, but the block before it ends at {}", block.address,
-                                 next));
+        place.refuse(
+            fmt::format("begins at {}, but the block before it ends at {}", block.address, next));
       next += block.bytes.count();
       if (next > end)
         place.refuse(fmt::format("ends at {}, beyond its segment, which ends at {}", next, end));
@@ -172,8 +175,7 @@ class SnapshotReader {
       block.stack = stack(place);
       segment.blocks.push_back(block);
     });
-    if (next != end)
-      at.refuse(fmt::format("its blocks end at {}, the segment at {}", next, end));
+    if (next != end) at.refuse(fmt::format("its blocks end at {}, the segment at {}", next, end));
     return segment;
   }
 
@@ -199,8 +201,8 @@ class SnapshotReader {
 
   const Pickle& pickle_;
   std::size_t visited_ = 0;
-  std::unordered_map<Pickle::Value, std::size_t> stacks_of_;   // by their lists of frames
-  std::unordered_map<std::string, std::size_t> stacks_;        // by their content
+  std::unordered_map<Pickle::Value, std::size_t> stacks_of_;  // by their lists of frames
+  std::unordered_map<std::string, std::size_t> stacks_;       // by their content
   layout::Snapshot result_;
 };
 

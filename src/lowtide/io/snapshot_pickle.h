@@ -1,5 +1,6 @@
 // Snapshots of a CUDA allocator in and out, as pickles: what torch.cuda.memory._dump_snapshot()
-// writes and PyTorch's page memory_viz draws. docs/reference/snapshots.md has the format.
+// writes and PyTorch's page memory_viz draws. docs/how-to/look-at-memory.md shows
+// both.
 #pragma once
 
 #include <string>

@@ -108,13 +108,13 @@ class StepRecorder {
     for (std::size_t i = 0; i < live.size(); ++i) {
       const Bytes bytes = found_.buffers[i].bytes;
       if (live[i] && addresses_[i] >= segment.address && addresses_[i] < end)
-        held.push_back(
-            {addresses_[i], bytes, bytes, SnapshotBlock::State::allocated, stacks[i]});
+        held.push_back({addresses_[i], bytes, bytes, SnapshotBlock::State::allocated, stacks[i]});
     }
     std::ranges::sort(held, {}, &SnapshotBlock::address);
     std::int64_t at = segment.address;
     const auto gap_to = [&](std::int64_t next) {
-      if (at < next) segment.blocks.push_back({.address = at, .bytes = Bytes(next - at), .requested = {}});
+      if (at < next)
+        segment.blocks.push_back({.address = at, .bytes = Bytes(next - at), .requested = {}});
       at = next;
     };
     for (const SnapshotBlock& block : held) {
@@ -134,8 +134,10 @@ class StepRecorder {
                        made.name.empty() ? graph.label(op) : made.name,
                        static_cast<std::int64_t>(op.index())});
       if (!made.origin.empty()) stack.push_back({made.origin, "model", 0});
-      if (again) stack.push_back({"recomputed", "plan", 0});
-      else if (!made.phase.empty()) stack.push_back({made.phase, "plan", 0});
+      if (again)
+        stack.push_back({"recomputed", "plan", 0});
+      else if (!made.phase.empty())
+        stack.push_back({made.phase, "plan", 0});
     };
     const auto add_tensor = [&](std::string_view what) {
       const std::string& name = graph.tensor(origin.tensor).name;
@@ -175,8 +177,8 @@ class StepRecorder {
   const PlanOnGraph on_;
   const Lifetimes found_;
   const Timeline timeline_;
-  std::vector<bool> computed_;   // which ops, before the current step
-  std::int32_t counted_ = 0;     // steps that computed_ knows
+  std::vector<bool> computed_;           // which ops, before the current step
+  std::int32_t counted_ = 0;             // steps that computed_ knows
   std::vector<std::int64_t> addresses_;  // of each buffer
   Bytes arena_;
   std::int64_t now_ = 0;

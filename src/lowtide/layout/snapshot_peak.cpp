@@ -36,9 +36,10 @@ Held end_of(const Snapshot& snapshot, std::size_t device) {
     end.reserved = checked_add(end.reserved, segment.bytes);
     for (const SnapshotBlock& block : segment.blocks)
       if (block.state != SnapshotBlock::State::inactive)
-        end.blocks[block.address] = {.bytes = block.requested > Bytes(0) ? block.requested : block.bytes,
-                                     .stream = segment.stream,
-                                     .stack = block.stack};
+        end.blocks[block.address] = {
+            .bytes = block.requested > Bytes(0) ? block.requested : block.bytes,
+            .stream = segment.stream,
+            .stack = block.stack};
   }
   return end;
 }
@@ -80,10 +81,8 @@ class Recorder {
           ++found_.contradictions;
           close(event.address, now);
         }
-        add(event.address, {.begin = now,
-                            .bytes = event.bytes,
-                            .stream = event.stream,
-                            .stack = event.stack});
+        add(event.address,
+            {.begin = now, .bytes = event.bytes, .stream = event.stream, .stack = event.stack});
         break;
       case Action::free_requested:
         if (const auto at = live_.find(event.address); at != live_.end())
@@ -92,7 +91,8 @@ class Recorder {
           ++found_.contradictions;
         break;
       case Action::free_completed:
-        if (live_.contains(event.address)) close(event.address, now);
+        if (live_.contains(event.address))
+          close(event.address, now);
         else
           ++found_.contradictions;
         break;

@@ -18,12 +18,12 @@ namespace lowtide::layout {
 //   [3, 9)        [-----)
 //   [5, n + 1)      [---------------------------   still there at the end
 struct RecordedBlock {
-  std::int64_t begin = 0;    // its allocation; kBeforeRecord
-  std::int64_t freed = 0;    // its program gave it back: its free_requested
-  std::int64_t end = 0;      // it can be used again: its free_completed; n + 1 for never
-  Bytes bytes;               // as requested, or as the snapshot says for a block at its end
+  std::int64_t begin = 0;  // its allocation; kBeforeRecord
+  std::int64_t freed = 0;  // its program gave it back: its free_requested
+  std::int64_t end = 0;    // it can be used again: its free_completed; n + 1 for never
+  Bytes bytes;             // as requested, or as the snapshot says for a block at its end
   std::int64_t stream = 0;
-  std::size_t stack = 0;     // who allocated it; of a block from before the record, who freed it
+  std::size_t stack = 0;  // who allocated it; of a block from before the record, who freed it
 
   static constexpr std::int64_t kBeforeRecord = -1;
   bool is_from_start() const { return begin == kBeforeRecord; }
@@ -32,8 +32,8 @@ struct RecordedBlock {
 struct Record {
   std::vector<RecordedBlock> blocks;  // by begin; those from before the record by address
   std::int64_t events = 0;
-  Bytes reserved_peak;                  // of all segments
-  std::size_t contradictions = 0;       // events that do not fit the others, and are left out
+  Bytes reserved_peak;             // of all segments
+  std::size_t contradictions = 0;  // events that do not fit the others, and are left out
 };
 
 // Those with events or segments, ascending.
@@ -61,10 +61,10 @@ struct RecordedPeak {
   std::vector<PeakOwner> owners;  // the most bytes first
   // The allocated bytes, in four parts. Recomputation or offload can take from the first at most:
   // a snapshot has no reads, so it cannot say how much of it.
-  Bytes passing;      // allocated in the record, freed after the peak
-  Bytes from_start;   // there before the record, freed after the peak
-  Bytes to_end;       // allocated in the record, and still there at its end
-  Bytes throughout;   // there from before the record to its end
+  Bytes passing;     // allocated in the record, freed after the peak
+  Bytes from_start;  // there before the record, freed after the peak
+  Bytes to_end;      // allocated in the record, and still there at its end
+  Bytes throughout;  // there from before the record to its end
 };
 
 RecordedPeak peak_of(const Snapshot& snapshot, const Record& record);

@@ -37,12 +37,13 @@ std::string chrome_trace(const Trace& trace) {
           thread_of(slice.lane), to_string(slice.lane));
     last = slice.lane;
     is_first = false;
-    out += fmt::format(",\n"
-                       R"({{"ph":"X","pid":1,"tid":{},"ts":{},"dur":{},"name":{},"cat":{},)"
-                       R"("args":{{"step":{})",
-                       thread_of(slice.lane), microseconds_text(slice.begin),
-                       microseconds_text(slice.end - slice.begin), quoted_text(slice.name),
-                       quoted_text(slice.category), slice.step);
+    out += fmt::format(
+        ",\n"
+        R"({{"ph":"X","pid":1,"tid":{},"ts":{},"dur":{},"name":{},"cat":{},)"
+        R"("args":{{"step":{})",
+        thread_of(slice.lane), microseconds_text(slice.begin),
+        microseconds_text(slice.end - slice.begin), quoted_text(slice.name),
+        quoted_text(slice.category), slice.step);
     if (!slice.kind.empty()) out += ",\"kind\":" + quoted_text(slice.kind);
     if (!slice.origin.empty()) out += ",\"origin\":" + quoted_text(slice.origin);
     if (slice.bytes > Bytes(0)) out += fmt::format(",\"bytes\":{}", slice.bytes.count());

@@ -93,8 +93,7 @@ class PerfettoWriter {
   }
   void track(const Message& descriptor) {
     Message packet;
-    packet.number(packet_fields::kSequence, 1)
-        .message(packet_fields::kTrackDescriptor, descriptor);
+    packet.number(packet_fields::kSequence, 1).message(packet_fields::kTrackDescriptor, descriptor);
     out_.message(trace_fields::kPacket, packet);
   }
   void packet(std::int64_t time, const Message& event) {

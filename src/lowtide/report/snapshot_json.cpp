@@ -22,18 +22,18 @@ OrderedJson json_of(const RecordedDevice& one) {
   for (const layout::OtherSettings& other : one.savings.others)
     others.push_back({{"allocator", other.settings}, {"reserved", other.reserved.count()}});
   OrderedJson peak_json = {{"event", peak.event},
-                    {"allocated", peak.allocated.count()},
-                    {"requested", peak.requested.count()},
-                    {"movable", peak.passing.count()},
-                    {"from_start", peak.from_start.count()},
-                    {"to_end", peak.to_end.count()},
-                    {"throughout", peak.throughout.count()},
-                    {"owners", owners}};
+                           {"allocated", peak.allocated.count()},
+                           {"requested", peak.requested.count()},
+                           {"movable", peak.passing.count()},
+                           {"from_start", peak.from_start.count()},
+                           {"to_end", peak.to_end.count()},
+                           {"throughout", peak.throughout.count()},
+                           {"owners", owners}};
   OrderedJson replay = {{"allocator", one.savings.settings},
-                 {"reserved", one.savings.reserved.count()},
-                 {"others", others},
-                 {"arena", one.savings.arenas.count()},
-                 {"load", one.savings.loads.count()}};
+                        {"reserved", one.savings.reserved.count()},
+                        {"others", others},
+                        {"arena", one.savings.arenas.count()},
+                        {"load", one.savings.loads.count()}};
   if (!one.savings.settings_refused.empty()) replay["refused"] = one.savings.settings_refused;
   return {{"device", one.device},
           {"events", one.record.events},

@@ -17,8 +17,8 @@ using layout::RecordedBlock;
 
 std::string share_text(Bytes part, Bytes whole) {
   if (whole == Bytes(0)) return {};
-  return fmt::format("{:.1f} %", 100 * static_cast<double>(part.count()) /
-                                     static_cast<double>(whole.count()));
+  return fmt::format("{:.1f} %",
+                     100 * static_cast<double>(part.count()) / static_cast<double>(whole.count()));
 }
 
 std::string owners_table(const layout::RecordedPeak& peak, std::size_t most,
@@ -101,8 +101,7 @@ std::string snapshot_text(std::span<const RecordedDevice> devices, std::size_t o
   for (const RecordedDevice& one : devices) {
     if (!text.empty()) text += "\n";
     const layout::RecordedPeak& peak = one.peak;
-    const auto before =
-        std::ranges::count_if(one.record.blocks, &RecordedBlock::is_from_start);
+    const auto before = std::ranges::count_if(one.record.blocks, &RecordedBlock::is_from_start);
     text += fmt::format("device     {}: {} events, {} blocks from before the first\n", one.device,
                         count_text(one.record.events), count_text(before));
     if (one.record.contradictions > 0)

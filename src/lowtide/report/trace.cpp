@@ -27,7 +27,8 @@ class Tracer {
     for (const Stretch& stretch : run_.stretches) add_part(stretch);
     std::ranges::stable_sort(trace_.slices, [](const TraceSlice& a, const TraceSlice& b) {
       if (a.lane != b.lane) return a.lane < b.lane;
-      return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+      if (a.begin != b.begin || a.lane != TraceLane::parts) return a.begin < b.begin;
+      return a.end > b.end;
     });
     count();
     return std::move(trace_);
@@ -77,10 +78,10 @@ class Tracer {
         {.lane = TraceLane::parts,
          .begin = time(run_.timeline.begin[stretch.first]),
          .end = time(run_.timeline.end[stretch.last]),
-         .name = stretch.part < 0
-                     ? fmt::format("before the parts of transform {}", stretch.transform + 1)
-                     : fmt::format("part {} of transform {}", stretch.part + 1,
-                                   stretch.transform + 1),
+         .name =
+             stretch.part < 0
+                 ? fmt::format("before the parts of transform {}", stretch.transform + 1)
+                 : fmt::format("part {} of transform {}", stretch.part + 1, stretch.transform + 1),
          .category = "part",
          .step = static_cast<std::int64_t>(stretch.first)});
   }

@@ -1,8 +1,8 @@
 // The run of a plan over time, for the viewers of others: Chrome's trace format (chrome://tracing,
 // Perfetto, Speedscope) and Perfetto's own.
 //
-//   compute       |aten.mm|aten.gelu|aten.mm|...   what is recomputed is of the category "recomputed"
-//   copies out            |hidden_1   |            to the host, of a plan that copies
+//   compute       |aten.mm|aten.gelu|aten.mm|...   what is recomputed is of the category
+//   "recomputed" copies out            |hidden_1   |            to the host, of a plan that copies
 //   copies in                  |hidden_1 |
 //   parts         |split 1 of 2    |split 2 of 2|  of a plan that splits ops; nested ones inside
 //   live bytes    ~~~/~~~\__/~~                    a counter; its maximum is the peak of the plan
@@ -41,7 +41,7 @@ struct TraceCount {
 
 struct Trace {
   std::string name;                // the graph's
-  std::vector<TraceSlice> slices;  // in the order of their lane, then of their begin; outer first
+  std::vector<TraceSlice> slices;  // by lane, then by begin; of parts the outer first
   std::vector<TraceCount> counter;
 };
 
