@@ -192,7 +192,7 @@ def test_bash_completion_completes(tmp_path):
     def complete(*words):
         return subprocess.run(["bash", "-c", ask, "-", *words], capture_output=True, text=True).stdout.split()
 
-    assert complete("pl") == ["plan"]
+    assert complete("pl") == ["plan", "place"]
     assert "--budget" in complete("plan", "--b")
     assert complete("plan", "--order", "g") == ["given"]
     assert "evict" in complete("plan", "--solver", "")

@@ -12,6 +12,7 @@
 #include "lowtide/base/limits.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
+#include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/snapshot_pickle.h"
@@ -23,7 +24,7 @@ namespace lowtide::cli {
 namespace {
 
 struct SnapshotArguments {
-  std::string file;
+  std::string file, html;
   std::int64_t work = 200'000;
   std::size_t owners = 12;
   bool json = false;
@@ -43,6 +44,7 @@ std::vector<report::RecordedDevice> devices_of(const layout::Snapshot& snapshot,
 }
 
 int run(const SnapshotArguments& given) {
+  require_writable(given.html);
   const layout::Snapshot snapshot = io::read_snapshot(given.file);
   const auto devices = [&] {
     try {
@@ -55,6 +57,9 @@ int run(const SnapshotArguments& given) {
   }();
   fmt::print("{}", given.json ? report::snapshot_json(devices)
                               : report::snapshot_text(devices, given.owners, output_style()));
+  if (!given.html.empty())
+    io::write_text_file(given.html, report::snapshot_html(devices, io::name_of_file(given.file)));
+  if (!given.html.empty() && !given.json) fmt::print("\nwritten    {}\n", given.html);
   return kPlanFound;
 }
 
@@ -71,6 +76,7 @@ void add_snapshot(CLI::App& app, int& status) {
   command->add_option("--owners", given->owners, "Places in the program that are listed (12)");
   command->add_option("--work", given->work, "Work for planned offsets, on each device (200000)")
       ->check(CLI::NonNegativeNumber);
+  command->add_option("--html", given->html, "Write a self-contained page");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->callback([given, &status] { status = run(*given); });
 }

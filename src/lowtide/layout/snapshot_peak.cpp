@@ -185,22 +185,23 @@ Bytes recorded_size(const RecordedBlock& block) {
   return std::max(block_size(std::max(block.bytes, Bytes(1)), AllocatorSettings()), kSmallestBlock);
 }
 
-RecordedPeak peak_of(const Snapshot& snapshot, const Record& record) {
-  std::vector<Bytes> change(static_cast<std::size_t>(record.events) + 2);
+std::vector<Bytes> allocated_after(const Record& record) {
   const auto slot = [](std::int64_t event) { return static_cast<std::size_t>(event + 1); };
+  std::vector<Bytes> allocated(slot(record.events));
   for (const RecordedBlock& block : record.blocks) {
-    Bytes& begin = change[slot(block.begin)];
-    begin = checked_add(begin, recorded_size(block));
-    if (block.freed <= record.events - 1) change[slot(block.freed)] -= recorded_size(block);
+    allocated[slot(block.begin)] += recorded_size(block);
+    if (block.freed < record.events) allocated[slot(block.freed)] -= recorded_size(block);
   }
+  for (std::size_t i = 1; i < allocated.size(); ++i) allocated[i] += allocated[i - 1];
+  return allocated;
+}
+
+RecordedPeak peak_of(const Snapshot& snapshot, const Record& record) {
+  const std::vector<Bytes> allocated = allocated_after(record);
+  const auto most = std::ranges::max_element(allocated);
   RecordedPeak peak;
-  Bytes now;
-  for (std::int64_t event = RecordedBlock::kBeforeRecord; event < record.events; ++event) {
-    now = checked_add(now, change[slot(event)]);
-    if (now <= peak.allocated) continue;
-    peak.allocated = now;
-    peak.event = event;
-  }
+  peak.allocated = *most;
+  peak.event = most - allocated.begin() - 1;
 
   std::vector<std::size_t> owner_of(snapshot.stacks.size(), SIZE_MAX);
   std::unordered_map<std::string, std::size_t> owners;

@@ -47,6 +47,9 @@ Record record_of(const Snapshot& snapshot, std::size_t device);
 // The blocks as the CUDA allocator rounds them: to 512 bytes.
 Bytes recorded_size(const RecordedBlock& block);
 
+// The bytes allocated before the first event, then after each, in rounded sizes.
+std::vector<Bytes> allocated_after(const Record& record);
+
 // Blocks of one place in the program: the innermost frames that are not PyTorch's own.
 struct PeakOwner {
   Stack frames;  // at most kOwnerFrames; empty: nothing is known

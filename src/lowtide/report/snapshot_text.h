@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "lowtide/layout/snapshot_peak.h"
 #include "lowtide/layout/snapshot_savings.h"
@@ -23,6 +24,9 @@ std::string snapshot_text(std::span<const RecordedDevice> devices, std::size_t o
                           const TerminalStyle& style);
 // One line, ending in a newline; all owners. docs/reference/command.md has the keys.
 std::string snapshot_json(std::span<const RecordedDevice> devices);
+
+// A page that needs nothing else: no network, no other files. `name` is the file's.
+std::string snapshot_html(std::span<const RecordedDevice> devices, std::string_view name);
 
 // "layers.py:31 forward", or "no stack".
 std::string owner_text(const layout::PeakOwner& owner);
