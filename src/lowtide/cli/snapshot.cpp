@@ -1,4 +1,5 @@
 // `lowtide snapshot`: what a job has allocated, from a snapshot of PyTorch's CUDA allocator.
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +44,10 @@ std::vector<report::RecordedDevice> devices_of(const layout::Snapshot& snapshot,
   return found;
 }
 
+std::string title_of(const std::string& path) {
+  return std::filesystem::path(io::name_of_file(path)).filename().string();
+}
+
 int run(const SnapshotArguments& given) {
   require_writable(given.html);
   const layout::Snapshot snapshot = io::read_snapshot(given.file);
@@ -58,7 +63,7 @@ int run(const SnapshotArguments& given) {
   fmt::print("{}", given.json ? report::snapshot_json(devices)
                               : report::snapshot_text(devices, given.owners, output_style()));
   if (!given.html.empty())
-    io::write_text_file(given.html, report::snapshot_html(devices, io::name_of_file(given.file)));
+    io::write_text_file(given.html, report::snapshot_html(devices, title_of(given.file)));
   if (!given.html.empty() && !given.json) fmt::print("\nwritten    {}\n", given.html);
   return kPlanFound;
 }

@@ -19,25 +19,28 @@ function drawMemory(host, device) {
   line += `H${px(x(last))}`;
   node.append(
     svg("path", { class: "own", d: `${line}V${px(y(0))}H${px(x(0))}Z` }), svg("path", { class: "own-line", d: line }),
-    svg("line", { class: "budget", x1: LEFT, x2: width - RIGHT, y1: y(device.reserved), y2: y(device.reserved) }),
+    svg("line", { class: "budget-line", x1: LEFT, x2: width - RIGHT, y1: y(device.reserved), y2: y(device.reserved) }),
     svg("text", { x: LEFT, y: HEIGHT - 10 }, "event 0"),
     svg("text", { x: width - RIGHT, y: HEIGHT - 10, "text-anchor": "end" }, countText(device.events)));
 }
 
-function section(device) {
+function sections(device) {
   const chart = element("div", { role: "img", "aria-label": `Allocated bytes over ${plural(device.events, "event")}` });
   const row = (title, kind, text, value) => ({ title, kind, text, value });
   const bytes = (title, of) => row(title, "number", (r) => bytesText(of(r)), of);
   const node = element("section", {},
     element("h2", {}, `Device ${device.device}: allocated over ${plural(device.events, "event")}`), chart,
-    element("p", { class: "muted small" }, "The area is what is allocated, the line the most that the allocator has reserved."),
+    element("p", { class: "muted small" }, "The area is what is allocated, the dashed line the most that the allocator has reserved."));
+  const peak = element("section", {},
     element("h2", {}, "The peak"),
-    table("Parts of the peak", [row("part", "name", (r) => r[0]), bytes("bytes", (r) => r[1]), row("share", "number", (r) => share(r[1], device.peak), (r) => r[1])], device.parts, { still: true }),
+    table("Parts of the peak", [row("part", "name", (r) => r[0]), bytes("bytes", (r) => r[1]), row("share", "number", (r) => share(r[1], device.peak), (r) => r[1])], device.parts, { still: true }));
+  const owners = element("section", {},
     element("h2", {}, "Who owns it"),
-    table("Owners of the peak", [bytes("bytes", (r) => r[0]), row("share", "number", (r) => share(r[0], device.peak), (r) => r[0]), row("blocks", "number", (r) => countText(r[1]), (r) => r[1]), row("allocated by", "name", (r) => r[2])], device.owners, { long: true }),
+    table("Owners of the peak", [bytes("bytes", (r) => r[0]), row("share", "number", (r) => share(r[0], device.peak), (r) => r[0]), row("blocks", "number", (r) => countText(r[1]), (r) => r[1]), row("allocated by", "name", (r) => r[2])], device.owners, { long: true }));
+  const replays = element("section", {},
     element("h2", {}, "Replayed"),
     table("Replays", [row("with", "name", (r) => r[0]), bytes("reserved", (r) => r[1])], device.replays, { still: true }));
-  return [node, () => drawMemory(chart, device)];
+  return [[node, peak, owners, replays], () => drawMemory(chart, device)];
 }
 
 function main() {
@@ -51,8 +54,8 @@ function main() {
     figures.push(figure(`Allocated${name}`, bytesText(device.peak), "at the peak"),
       figure(`Reserved${name}`, bytesText(device.reserved), `${share(device.reserved, device.peak)} of that`),
       figure(`Movable${name}`, bytesText(device.parts[0][1]), "at most, by recomputation or offload"));
-    const [node, draw] = section(device);
-    $("devices").append(node);
+    const [nodes, draw] = sections(device);
+    $("devices").append(...nodes);
     draws.push(draw);
   }
   $("figures").replaceChildren(...figures);
