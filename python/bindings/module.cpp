@@ -23,6 +23,7 @@ NB_MODULE(_core, module) {
   lowtide::python::bind_footprint(module);
   lowtide::python::bind_context(module);
   lowtide::python::bind_partition(module);
+  lowtide::python::bind_pictures(module);
   lowtide::python::bind_block_solver(module);
   lowtide::python::bind_solver(module);
   lowtide::python::bind_driver(module);

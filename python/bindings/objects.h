@@ -106,6 +106,7 @@ void bind_simulate(nb::module_& module);
 void bind_verify(nb::module_& module);
 void bind_context(nb::module_& module);
 void bind_partition(nb::module_& module);
+void bind_pictures(nb::module_& module);
 void bind_block_solver(nb::module_& module);
 void bind_solver(nb::module_& module);
 void bind_driver(nb::module_& module);

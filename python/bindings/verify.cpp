@@ -8,6 +8,7 @@
 #include "convert.h"
 #include "errors.h"
 #include "objects.h"
+#include "verify.h"
 
 namespace lowtide::python {
 
@@ -37,28 +38,33 @@ Cost judge(nb::handle asked, const PlanObject& plan, nb::handle budget,
     throw nb::type_error("verify() takes a Graph or a Problem");
   }
   const nb::gil_scoped_release released;
+  const Cost cost = require_holding(*graph, file);
+  if (problem) {
+    const Verdict whole = verify(problem->question(), file.plan);
+    if (!whole.ok) throw PlanRefused(whole.violation->reason, whole.violation->step);
+  }
+  return cost;
+}
+
+}  // namespace
+
+Cost require_holding(const Graph& graph, PlanFile file) {
   if (file.graph_hash.empty()) {
-    file.graph_hash = graph_hash(*graph);
+    file.graph_hash = graph_hash(graph);
     file.claims.status = Status::feasible;
   }
-  const PlanVerdict verdict = check_plan(*graph, file);
+  const PlanVerdict verdict = check_plan(graph, file);
   if (verdict.kind == PlanVerdict::Kind::another_graph) throw WrongGraph(verdict.reason);
   if (verdict.kind == PlanVerdict::Kind::holds)
-    if (const auto fault = layout::reserved_fault(*graph, file))
+    if (const auto fault = layout::reserved_fault(graph, file))
       throw PlanRefused(*fault, std::nullopt);
   if (verdict.kind == PlanVerdict::Kind::broken) throw PlanRefused(verdict.reason, verdict.step);
   if (!verdict.cost)
     throw PlanRefused("the file has no plan; its status is: " +
                           std::string(to_string(file.claims.status.value_or(Status::unknown))),
                       std::nullopt);
-  if (problem) {
-    const Verdict whole = verify(problem->question(), file.plan);
-    if (!whole.ok) throw PlanRefused(whole.violation->reason, whole.violation->step);
-  }
   return *verdict.cost;
 }
-
-}  // namespace
 
 void bind_verify(nb::module_& module) {
   module.def(

@@ -56,6 +56,8 @@ from lowtide._core import (
     replay_allocations,
     report_html,
     report_text,
+    save_snapshot,
+    save_trace,
     simulate,
     solvers,
     transform,
@@ -67,8 +69,8 @@ __all__ = [
     "Footprint", "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Plan",
     "Placement", "PlanError", "Problem", "Progress", "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__",
     "apply", "costs_of", "curve", "devices", "fit", "footprint", "generate", "own_plan", "partition", "place", "plan",
-    "plan_allocations", "priced_on", "register_solver", "replay_allocations", "report_html", "report_text", "simulate",
-    "solvers", "transform", "verify",
+    "plan_allocations", "priced_on", "register_solver", "replay_allocations", "report_html", "report_text", "save_snapshot",
+    "save_trace", "simulate", "solvers", "transform", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())

@@ -1,5 +1,7 @@
 """What became of a plan, for people: the report and what each technique did."""
 
+import json
+import pickle
 from collections import Counter
 
 import pytest
@@ -81,6 +83,15 @@ def test_a_report_is_one_line_and_a_page(tmp_path):
     assert ", from the cache, a hoist; bit-identical" in str(report) and "the gradients of 3 parameters are made outside" in str(report)
     report.save_html(tmp_path / "plan.html")
     assert (tmp_path / "plan.html").read_text() == lowtide.report_html(report.graph, report.plan)
+    report.save_snapshot(tmp_path / "plan.pickle")
+    with open(tmp_path / "plan.pickle", "rb") as file:
+        events = pickle.load(file)["device_traces"][0]
+    live = [sum(event["size"] * {"alloc": 1, "free_completed": -1}.get(event["action"], 0) for event in events[:i])
+            for i in range(len(events) + 1)]
+    assert max(live) == report.peak
+    report.save_trace(tmp_path / "plan.json")
+    counts = [event["args"]["live"] for event in json.loads((tmp_path / "plan.json").read_text())["traceEvents"] if event["ph"] == "C"]
+    assert max(counts) == report.peak
     report.own_duration = 0
     assert report.overhead == 0
 

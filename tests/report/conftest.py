@@ -18,7 +18,7 @@ SCHEMES, WIDTHS = ["light", "dark"], [390, 1400]
 def pages(tmp_path_factory) -> dict[str, Path]:
     """A page of each kind, by its name."""
     folder = tmp_path_factory.mktemp("pages")
-    found = {name: folder / f"{name}.html" for name in ("report", "link", "curve", "partition")}
+    found = {name: folder / f"{name}.html" for name in ("report", "link", "curve", "partition", "snapshot")}
     plans = {"report": [], "link": ["--link", "25GB/s,10us"]}
     for name, options in plans.items():
         plan = folder / f"{name}.plan.json"
@@ -26,6 +26,8 @@ def pages(tmp_path_factory) -> dict[str, Path]:
         _run("show", GRAPH, plan, "--html", found[name])
     _run("curve", GRAPH, "--points", 8, "--work", 200_000, "--html", found["curve"])
     _run("partition", GRAPH, "--html", found["partition"])
+    _run("show", GRAPH, folder / "report.plan.json", "--snapshot", folder / "plan.pickle")
+    _run("snapshot", folder / "plan.pickle", "--html", found["snapshot"])
     return found
 
 

@@ -50,7 +50,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("name", ["report", "link", "curve", "partition"])
+@pytest.mark.parametrize("name", ["report", "link", "curve", "partition", "snapshot"])
 def test_a_page_fits_and_can_be_read(name, scheme, width, opened):
     page = opened(name, scheme, width)
     assert page.locator("main").is_visible() and page.locator("h1").inner_text()

@@ -17,6 +17,7 @@ void add_place(CLI::App& app, int& status);
 void add_apply(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
 void add_footprint(CLI::App& app, int& status);
+void add_snapshot(CLI::App& app, int& status);
 void add_solvers(CLI::App& app, int& status);
 void add_devices(CLI::App& app, int& status);
 void add_dimensions(CLI::App& app, int& status);

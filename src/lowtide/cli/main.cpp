@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
   add_apply(app, status);
   add_show(app, status);
   add_footprint(app, status);
+  add_snapshot(app, status);
   add_solvers(app, status);
   add_devices(app, status);
   add_dimensions(app, status);

@@ -1,30 +1,56 @@
 // `lowtide show`: look at a graph, or at what a plan makes of it.
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/terminal.h"
+#include "lowtide/io/snapshot_pickle.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/layout/plan_snapshot.h"
 #include "lowtide/report/report_html.h"
 #include "lowtide/report/report_text.h"
+#include "lowtide/report/trace.h"
 #include "lowtide/sim/check_plan.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::cli {
 
 namespace {
 
 struct ShowArguments {
-  std::string graph, plan, html;
+  std::string graph, plan, html, snapshot, trace;
 };
 
+// Viewers draw runs: a plan that breaks a rule is none, nor is a graph's own order where inputs are
+// on the host.
+void require_run(const report::Report& report, const std::string& option) {
+  const Timeline& timeline = report.shown().timeline;
+  if (timeline.violation)
+    throw InputError(option, "draws what runs, which this does not: " + timeline.violation->reason);
+}
+
+void write_snapshot(const Graph& graph, const std::optional<PlanFile>& file,
+                    const std::string& path) {
+  const bool has_steps = file && !file->plan.steps.empty();
+  PlanFile own;
+  if (!has_steps) own.plan = own_plan(graph);
+  io::write_text_file(path,
+                      io::write_snapshot(layout::plan_snapshot(graph, has_steps ? *file : own)));
+}
+
 int run(const ShowArguments& given) {
-  require_writable(given.html);
+  const report::TraceFormat format =
+      given.trace.empty() ? report::TraceFormat::chrome : report::trace_format(given.trace);
+  for (const std::string& path : {given.html, given.snapshot, given.trace}) require_writable(path);
   const Graph graph = load_named_graph(given.graph);
   std::optional<PlanFile> file;
   int status = kPlanFound;
@@ -36,6 +62,7 @@ int run(const ShowArguments& given) {
       status = kNotVerified;
       // Steps for another graph mean nothing in this one.
       if (verdict.kind == PlanVerdict::Kind::another_graph) return status;
+      if (!given.snapshot.empty() || !given.trace.empty()) return status;
     }
   }
   const bool has_steps = file && !file->plan.steps.empty();
@@ -43,10 +70,18 @@ int run(const ShowArguments& given) {
                                               file ? file->budget : std::nullopt);
   if (file && has_steps) report.bound = file->claims.bound;
   if (file && has_steps && file->found_by) report.parts = file->found_by->parts;
+  if (!given.snapshot.empty()) require_run(report, "--snapshot");
+  if (!given.trace.empty()) require_run(report, "--trace");
   fmt::print("{}", report::text_report(report, output_style()));
-  if (!given.html.empty()) {
-    io::write_text_file(given.html, report::html_report(graph, report));
-    fmt::print("\nwritten    {}\n", given.html);
+  if (!given.html.empty()) io::write_text_file(given.html, report::html_report(graph, report));
+  if (!given.snapshot.empty()) write_snapshot(graph, file, given.snapshot);
+  if (!given.trace.empty())
+    io::write_text_file(given.trace, report::write_trace(report::trace_of(graph, report), format));
+  std::string_view before = "\n";
+  for (const std::string& path : {given.html, given.snapshot, given.trace}) {
+    if (path.empty()) continue;
+    fmt::print("{}written    {}\n", before, path);
+    before = {};
   }
   return status;
 }
@@ -60,6 +95,10 @@ void add_show(CLI::App& app, int& status) {
   command->add_option("graph", given->graph, "Graph file")->required();
   command->add_option("plan", given->plan, "Plan file (default: the given order, unplanned)");
   command->add_option("--html", given->html, "Write a self-contained page with zoom");
+  command->add_option("--snapshot", given->snapshot,
+                      "Write a snapshot for PyTorch's memory_viz (.pickle)");
+  command->add_option("--trace", given->trace,
+                      "Write a trace: .json or .json.gz for Chrome, .pftrace for Perfetto");
   command->callback([given, &status] { status = run(*given); });
 }
 

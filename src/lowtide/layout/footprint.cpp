@@ -7,10 +7,7 @@
 
 namespace lowtide::layout {
 
-namespace {
-
-// Changes of one setting each that can lower what is reserved.
-std::vector<AllocatorSettings> neighbours(const AllocatorSettings& settings) {
+std::vector<AllocatorSettings> settings_to_try(const AllocatorSettings& settings) {
   const AllocatorSettings defaults;
   std::vector<AllocatorSettings> others;
   const auto add = [&](const auto& change) {
@@ -32,15 +29,13 @@ std::vector<AllocatorSettings> neighbours(const AllocatorSettings& settings) {
   return others;
 }
 
-}  // namespace
-
 DeviceFootprint footprint(const Graph& graph, const Plan& plan, const FootprintTerms& terms) {
   if (terms.steps < 1) throw InputError("steps", "must be at least 1");
   const Timeline timeline = simulate(graph, plan);
   if (timeline.violation) throw InputError("the plan", timeline.violation->reason);
   const Trace trace = plan_trace(graph, plan, terms.steps);
   DeviceFootprint found{terms, timeline.cost.peak, replay(trace, terms.settings, terms.memory), {}};
-  for (const AllocatorSettings& other : neighbours(terms.settings)) {
+  for (const AllocatorSettings& other : settings_to_try(terms.settings)) {
     const Replay tried = replay(trace, other, terms.memory);
     const bool better =
         found.replay.out_of_memory || tried.peaks.reserved < found.replay.peaks.reserved;

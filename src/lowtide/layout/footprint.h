@@ -17,6 +17,9 @@ namespace lowtide::layout {
 // Reserved bytes grow over the first steps of training and then stay.
 inline constexpr int kFootprintSteps = 6;
 
+// Changes of one setting each that can lower what is reserved.
+std::vector<AllocatorSettings> settings_to_try(const AllocatorSettings& settings);
+
 struct FootprintTerms {
   AllocatorSettings settings;
   int steps = kFootprintSteps;

@@ -118,6 +118,14 @@ class Report:
         """Write a page that draws the plan: memory over its steps, and the copies over the link."""
         Path(path).write_text(lowtide.report_html(self.graph, self.plan), encoding="utf-8")
 
+    def save_snapshot(self, path: str | os.PathLike[str]) -> None:
+        """Write a snapshot of the plan's memory for PyTorch's page memory_viz."""
+        lowtide.save_snapshot(self.graph, self.plan, path)
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write a trace of the plan: Chrome's to a path that ends in .json or .json.gz, Perfetto's to .pftrace."""
+        lowtide.save_trace(self.graph, self.plan, path)
+
     def __str__(self) -> str:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved)"
