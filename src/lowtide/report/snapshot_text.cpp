@@ -47,10 +47,9 @@ std::string owners_table(const layout::RecordedPeak& peak, std::size_t most,
 }
 
 std::string parts_of_peak(const layout::RecordedPeak& peak) {
-  std::string text = fmt::format(
-      "movable    {} at most ({}): allocated before the peak and freed after it, which is what "
-      "recomputation or offload can move\n",
-      bytes_text(peak.passing), share_text(peak.passing, peak.allocated));
+  std::string text =
+      fmt::format("movable    {} ({}) at most, by recomputation or offload\n",
+                  bytes_text(peak.passing), share_text(peak.passing, peak.allocated));
   const auto add = [&](Bytes bytes, std::string_view what) {
     if (bytes > Bytes(0)) text += fmt::format("other      {} {}\n", bytes_text(bytes), what);
   };
