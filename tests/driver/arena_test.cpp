@@ -62,7 +62,7 @@ TEST_CASE("arena: plans of random graphs lie within the budget, and repeat") {
     CHECK(again.taken->placement->offsets == found.taken->placement->offsets);
     CHECK(found.taken->bytes <= problem.budget);
     CHECK(outcome.bound.duration <= outcome.cost.duration);
-    const PlanVerdict judged = verdict(question, found, alignment);
+    const PlanVerdict judged = verdict(problem, found, alignment);
     CHECK_MESSAGE(judged.kind == PlanVerdict::Kind::holds, judged.reason);
   }
   CHECK(within > 0);
