@@ -324,6 +324,14 @@ def test_compiled_autograd_runs_backwards_that_fetch():
     assert equal(*both(run))
 
 
+def test_dynamo_runs_transfers_as_they_are():
+    """With CPython 3.13 it crashes where it compiles their methods."""
+    rules = torch._dynamo.trace_rules
+    for function in (transfers.leave, transfers.Coming.__init__, transfers.QueuedCopy.wait, host_of):
+        assert rules.check(function), function
+    assert not rules.check(planned)
+
+
 def test_an_exception_leaves_nothing_behind(monkeypatch):
     module, inputs = mlp()
     mine = twin(module)

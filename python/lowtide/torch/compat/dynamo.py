@@ -10,7 +10,7 @@ import torch
 from .versions import before, needed
 
 with needed("tracer Dynamo"):
-    from torch._dynamo import config, eval_frame, external_utils, reset
+    from torch._dynamo import config, eval_frame, external_utils, reset, trace_rules
     from torch._dynamo.backends.registry import lookup_backend
     from torch._dynamo.convert_frame import compile_lock
     from torch._dynamo.eval_frame import OptimizedModule
@@ -19,7 +19,7 @@ with needed("tracer Dynamo"):
     from torch._dynamo.utils import counters
 
 __all__ = ["CALLS", "WRAPS", "BackendCompilerFailed", "OptimizedModule", "TorchDynamoException", "compile_lock", "compiled",
-           "counters", "frame_traced", "lookup_backend", "reset"]
+           "counters", "frame_traced", "lookup_backend", "never_traced", "reset"]
 
 CALLS, WRAPS = eval_frame.__file__, external_utils.__file__  # where it calls what it has compiled, and what it wraps
 
@@ -39,3 +39,10 @@ def compiled(module: torch.nn.Module, backend: Callable[..., Any], recompile_lim
     if before(2, 12):
         config.recompile_limit = max(config.recompile_limit, options.pop("recompile_limit"))
     return cast(torch.nn.Module, torch.compile(module, backend=backend, **options))
+
+
+def never_traced(*packages: str) -> None:
+    """Has Dynamo run the functions of these packages as they are.  Else it compiles those that a graph's code calls where it
+    traces that code itself, as compiled autograd does."""
+    for package in packages:
+        trace_rules.add(package)

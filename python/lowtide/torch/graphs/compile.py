@@ -15,6 +15,7 @@ from torch import fx
 from ...frontend.errors import LowtideWarning, fall_back
 from ...frontend.techniques import TRANSFORMS
 from ..compat.dispatch import is_traceable_wrapper_subclass
+from ..compat.dynamo import never_traced
 from ..settings import Settings
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.origins import labels_of
@@ -25,6 +26,8 @@ from .group import Group
 _SHAPES = 256  # sizes or numbers for which plans of one graph are kept
 _LOOKS = 8  # plans, the latest, that are looked at for other sizes
 _MANY = 5  # sizes of one graph with a plan each, after which it is said
+
+never_traced("lowtide.torch.runtime", "lowtide.torch.device")
 
 
 def compile_captured(gm: fx.GraphModule, example_inputs: list[Any], settings: Settings, group: Group,
