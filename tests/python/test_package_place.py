@@ -69,5 +69,5 @@ def test_a_budget_of_the_arena(graph):
     with pytest.raises(lowtide.PlanError, match="arena"):
         lowtide.verify(graph, outcome.plan, budget=outcome.arena - 1)
     assert lowtide.plan(graph, "70%", work=1_000).arena is None
-    with pytest.raises(lowtide.Error, match="must be live or arena"):
+    with pytest.raises(lowtide.Error, match="is not one of live, arena, reserved"):
         lowtide.plan(graph, "70%", footprint="cached")
