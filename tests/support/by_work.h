@@ -1,4 +1,4 @@
-// A request without a clock, so that it repeats.
+// A request without a time limit, so that its run repeats exactly.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The line that moves while a solver plans for one budget.
+// The progress line of a search for one budget.
 #pragma once
 
 #include "lowtide/cli/live_line.h"
@@ -9,10 +9,10 @@ namespace lowtide::cli {
 
 class SearchLine {
  public:
-  // `show` is false on a pipe: then nothing is printed. The graph must outlive it.
+  // If `show` is false, as on a pipe, nothing is printed. The graph must outlive this object.
   SearchLine(const Graph& graph, bool show);
 
-  // From the solver's thread.
+  // The solver's thread calls it.
   void update(const solve::Progress& progress);
 
  private:

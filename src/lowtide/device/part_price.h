@@ -14,17 +14,18 @@
 
 namespace lowtide {
 
-// What the prices of slices of ops come from, where transforms are looked for.
+// The prices of parts of ops in a search for transforms: measured ones in the table, otherwise
+// estimates for the device.
 struct Prices {
   std::optional<Device> device;            // absent: an A100
-  std::shared_ptr<const CostTable> table;  // counts before the device; absent: none
+  std::shared_ptr<const CostTable> table;  // overrides the device; absent: none
 
   const Device& device_or_default() const;
 };
 
-// ns and workspace of one call on a device: what the table says, if there is one and it knows the
-// call; else small_kernel_ns (roofline.h) and no workspace. InputError (place: `label`) for a kind
-// whose operations cannot be counted (operations.h).
+// The ns and the workspace of one call on a device: from the table, if there is one and it has the
+// call; else small_kernel_ns (roofline.h) and no workspace. Throws InputError (place: `label`) for
+// a kind whose operations cannot be counted (operations.h).
 CallCost price(const Device& device, const CostTable* table, const Call& call,
                const std::string& label);
 

@@ -1,5 +1,5 @@
-// A question is reduced to a problem, one solver runs on it, its answer is brought back and passes
-// the gate.
+// Reduces a question to a problem, runs one solver on it, converts the answer back, and verifies
+// it.
 #include "lowtide/driver/driver.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ const solve::Solver& find_solver(const solve::SolverTable& solvers, const std::s
   throw InputError("solver \"" + name + "\"", "there is none of that name; there are: " + names);
 }
 
-// Whether plans of the solver may have transforms of its own.
+// Whether the solver may add transforms of its own.
 bool may_offer_transforms(const solve::Solver& solver, const Question& question) {
   const Techniques& techniques = question.problem.techniques;
   return solver.traits().has(solve::Trait::transforms) && question.transforms.empty() &&
@@ -34,7 +34,7 @@ bool may_offer_transforms(const solve::Solver& solver, const Question& question)
 }
 
 // Runs the solver on a reduced problem. `transform_prices` is null if plans may have no transforms.
-// `smallest` of the answer is set whenever a plan was seen.
+// `smallest` of the answer is set if any plan was seen.
 Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const Problem& problem,
            Request request, const Prices* transform_prices) {
   solve::ContextSettings settings{.limits = request.limits,
@@ -76,9 +76,9 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
   return answer;
 }
 
-// Reduces the question, runs the solver, and brings its answer back. The plan is verified on the
-// reduced graph if that is another one than the question's; on the question's own graph the caller
-// verifies it.
+// Reduces the question, runs the solver, and converts its answer back. The plan is verified on the
+// reduced graph if that differs from the question's graph; the caller verifies it on the question's
+// own graph.
 Answer solve_reduced(const solve::SolverTable& solvers, const solve::Solver& solver,
                      const Question& original, Request request, Gate& gate) {
   const ReductionStack reductions = reductions_for(original);

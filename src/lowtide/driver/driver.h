@@ -1,5 +1,5 @@
 // From a question to a verified answer: finds the solver, reduces the question to a problem that
-// the solver takes, runs it, and verifies its plan before anyone sees it.
+// the solver supports, runs it, and verifies its plan before the caller sees it.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,20 @@ int threads_or_all(int threads);
 // All solvers; the driver's own `auto` is the last.
 solve::SolverTable all_solvers();
 
-// Whether the answer may have transforms that the question does not name: it names none, its
-// techniques have split or hoist, and the solver is a portfolio or looks for them itself; to others
-// a graph is a graph.
+// Whether the answer may have transforms that the question does not list. That is so if
+// may_transform (transform_search.h) is true, and the solver is a portfolio or has the trait
+// `transforms`.
 bool looks_for_transforms(const solve::SolverTable& solvers, std::string_view solver,
                           const Question& question);
 
-// Throws InputError for what require_plannable refuses, and for a solver or an option
-// that there is not (the message lists those that there are), InternalError if a solver's plan does
-// not verify or its claims cannot be true. The solver runs on a reduced problem (reduction.h):
-// transforms are applied, the graph has nothing to use but the techniques allowed, limits of single
-// ops are workspaces. The answer is one to the question itself. For transforms that are not legal
-// it throws as apply_transforms does. transform_search.h has how transforms that pay are looked
-// for.
+// Answers the question. Throws InputError for problems that require_plannable refuses, and for
+// unknown solvers and options (the message lists the known ones). Throws InternalError if a
+// solver's plan does not verify or its claims cannot be true. Throws as apply_transforms does for
+// illegal transforms.
+//
+// The solver runs on a reduced problem (reduction.h): transforms are applied, the graph has only
+// the allowed techniques, and limits of single ops are workspaces. The answer is one to the
+// question itself. transform_search.h describes the search for transforms that pay.
 Answer solve(const solve::SolverTable& solvers, const Question& question, const Request& request);
 Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request);
 

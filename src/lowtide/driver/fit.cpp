@@ -201,7 +201,7 @@ void FitRun::push() {
   }
 }
 
-// Of a solver that minimises memory itself.
+// For a solver that minimises memory itself.
 Fit ask_once(const solve::SolverTable& solvers, const Question& question,
              const FitRequest& request) {
   const SweepSettings& how = request.settings;

@@ -121,7 +121,7 @@ bool Race::enter(Contender& one) {
   return !over() && if_legal([&] { return begin(one); }).value_or(false);
 }
 
-// False where no plan that it begins with keeps the time limit.
+// Returns false if none of the contender's first plans keeps the time limit.
 bool Race::begin(Contender& one) {
   const Question question = sweep_.question(Bytes::max());
   const auto applied = apply_cached(question, one.transforms);

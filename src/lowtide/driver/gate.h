@@ -16,9 +16,9 @@ class Gate {
 
   // Throws InternalError unless status, plan, cost and bound agree with one another.
   void check_claims(const Outcome& outcome) const;
-  // The same, and the plan must verify for the question, at the cost that the outcome says.
+  // The same, and the plan must verify for the question, at the cost in the outcome.
   void verify(const Question& question, const Outcome& outcome);
-  // How many plans were verified.
+  // The number of verified plans.
   int verifications() const { return verifications_; }
 
  private:

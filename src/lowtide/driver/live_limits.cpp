@@ -22,7 +22,7 @@ Bytes everything(const Graph& graph) {
   return sum;
 }
 
-// The graph with more workspace. `raised`: the most by which a workspace has grown.
+// The graph with more workspace. `raised`: the largest increase of a workspace.
 Graph with_larger_workspaces(const Problem& original, std::span<const LiveLimit> limits,
                              Bytes budget, Bytes& raised) {
   check_live_limits(original, limits);

@@ -18,8 +18,8 @@ namespace lowtide::driver {
 
 class LiveLimitReduction final : public Reduction {
  public:
-  // InputError as check_live_limits has it, or if the bytes of the reduced graph add up to 2^63 or
-  // more.
+  // Throws InputError as check_live_limits does, or if the bytes of the reduced graph add up to
+  // 2^63 or more.
   LiveLimitReduction(const Problem& original, std::span<const LiveLimit> limits);
 
   // The same problem on the graph with more workspace.

@@ -1,6 +1,6 @@
-// A reduction makes a simpler problem of a question or a problem, and answers to the original of
-// answers to the simpler one. So a solver handles one kind of problem, and whatever else may be
-// asked is reduced to it: as presolve and postsolve of a MIP solver.
+// A reduction makes a simpler problem from a question or a problem, and converts answers to the
+// simpler problem into answers to the original one, like presolve and postsolve of a MIP solver. So
+// a solver handles one kind of problem, and everything else that a user may ask is reduced to it.
 #pragma once
 
 #include <vector>

@@ -31,9 +31,9 @@ class ReductionStack {
   std::vector<std::unique_ptr<Reduction>> stack_;
 };
 
-// All reductions that the question needs: its transforms are applied, then its graph loses what its
-// techniques do not allow, then the limits of single ops become workspaces. Throws as the
-// constructors of the reductions do. The question must outlive the stack.
+// All reductions that the question needs: apply its transforms, remove techniques that are not
+// allowed, convert limits of single ops to workspaces. Throws as the constructors of the reductions
+// do. The question must outlive the stack.
 ReductionStack reductions_for(const Question& question);
 
 }  // namespace lowtide::driver

@@ -12,13 +12,13 @@
 
 namespace lowtide::driver {
 
-// The plan of the own order of the graph that transforms have made, on the original graph. Nothing
-// has verified it.
+// The unplanned step of the transformed graph, as a plan for the original graph. It is not
+// verified.
 Plan own_order_plan(const Applied& applied, const std::optional<Machine>& machine);
 
-// Of single regions in parts, behind a hoist where there may be one, those that are estimated to
-// need less memory than all that take less time; the largest first. They may be over the question's
-// budget and are not verified. Ends early as soon as `stops` says so.
+// Splits of single regions, after a hoist if that is possible. Returns those on the Pareto front of
+// estimated memory and time; the largest peak first. The plans may exceed the question's budget,
+// and are not verified. Ends early if `stops` returns true.
 std::vector<Plan> split_orders(const Question& question, const std::function<bool()>& stops);
 
 }  // namespace lowtide::driver

@@ -109,7 +109,7 @@ void Sweep::begin_from_splits() {
   };
   for (Plan& plan : split_orders(question(Bytes::max()), stops)) {
     const Verdict verdict = verify(question(Bytes::max()), plan);
-    if (!verdict.ok) continue;  // more on the host than may lie there
+    if (!verdict.ok) continue;  // the plan exceeds the host budget
     known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
   }
 }
@@ -228,7 +228,7 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
   Question asked = question(job.task.budget);
   if (job.task.transforms) {
     asked.transforms = *job.task.transforms;
-    // Said to be none, none is looked for either.
+    // An explicit empty list: no transforms are looked for either.
     if (asked.transforms.empty()) {
       Techniques& techniques = asked.problem.techniques;
       techniques.split = techniques.hoist = techniques.substitute = false;

@@ -66,8 +66,8 @@ class Sweep {
 
   const Graph& graph() const { return graph_; }
   Question question(Bytes budget) const;
-  // Whether transforms are looked for. Then the known plans begin with what splits give for
-  // nothing.
+  // Whether transforms are looked for. Then the known plans include unplanned steps of split
+  // graphs.
   bool open() const { return open_; }
   // The substitutions that make the fastest known graph, if any.
   const std::vector<Transform>& faster() const { return faster_; }

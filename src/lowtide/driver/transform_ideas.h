@@ -38,13 +38,14 @@ struct Base {
   const PartPricer pricer;
 };
 
-// The hoist of the backward, or nothing where it is not allowed or not possible.
+// The hoist of the backward; empty if it is not allowed or not possible.
 Transforms with_hoist(const Question& question);
-// These and substitutions behind them, where they are allowed. Takes a small part of the limits.
+// Applies the given list, and substitutions after it if they are allowed. Takes a small share of
+// the limits.
 std::shared_ptr<const Applied> with_substitutes(const Question& question, Limits& limits,
                                                 const Transforms& given, rewrite::Taken taken);
-// The same but for the last, a split: into half and twice as many parts, one less and one more;
-// those that are legal.
+// The same list with another number of parts in its last split: half and twice as many, one less
+// and one more; only legal ones.
 std::vector<Transforms> with_other_parts(const Question& question, const Transforms& transforms);
 
 struct Idea {
@@ -72,7 +73,7 @@ struct Idea {
 
 class TransformIdeas {
  public:
-  // Both must outlive it.
+  // Both must outlive this object.
   TransformIdeas(const Question& question, Limits& limits)
       : question_(question), problem_(question.problem), limits_(limits) {}
 

@@ -1,4 +1,4 @@
-// Applies a question's transforms: solvers plan the transformed graph and know of no transforms.
+// Applies a question's transforms: solvers plan the transformed graph, and know no transforms.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@ namespace lowtide::driver {
 
 class TransformReduction final : public Reduction {
  public:
-  // Throws as apply_transforms does; InputError for a transform whose technique is not allowed, and
-  // for a limit of an op that the transforms have removed.
+  // Throws as apply_transforms does. Throws InputError for a transform whose technique is not
+  // allowed, and for a live limit of an op that the transforms remove.
   explicit TransformReduction(const Question& original);
 
   // The question's problem on the transformed graph.
   const Problem& problem() const override { return problem_; }
-  // The question's limits of single ops, on the transformed graph.
+  // The question's live limits on the transformed graph.
   const std::vector<LiveLimit>& live_limits() const { return live_limits_; }
-  // Those that have the question's transforms.
+  // Keeps the plans that have the question's transforms.
   std::vector<Plan> starts(std::vector<Plan> plans) const override;
   solve::Watcher translate(solve::Watcher watcher) override;
   void bring_back(Answer& answer) const override;

@@ -352,7 +352,7 @@ bool may_transform(const Question& question) {
 Answer search_transforms(const Question& question, const Request& request,
                          const SolveTrial& solve) {
   Question searched = question;
-  // A link that no plan may use wins nothing.
+  // A link that no plan may use is worth nothing.
   if (!question.problem.techniques.offload) searched.problem.machine.reset();
   if (!searched.transform_cache)
     searched.transform_cache = std::make_shared<TransformCache>(searched.problem.graph);

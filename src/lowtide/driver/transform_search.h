@@ -1,4 +1,4 @@
-// Which transforms of a graph pay, for one question. See transform_search.cpp.
+// Finds transforms of a graph that pay, for one question. See transform_search.cpp.
 #pragma once
 
 #include <functional>
@@ -8,15 +8,16 @@
 
 namespace lowtide::driver {
 
-// Answers the question with these transforms, none or some: looks for no others.
+// Answers a question whose list of transforms is fixed.
 using SolveTrial = std::function<Answer(const Question&, const Request&)>;
 
-// Whether there is anything to look for: transforms are allowed, and the question names none.
+// Whether transforms are looked for: they are allowed, and the question lists none, has no live
+// limits and asks for the least time.
 bool may_transform(const Question& question);
 
-// The answer with the transforms that were found to pay, or with none; the limits are for all of
-// it. What is bounded, and `optimal`, are for the graph that they make. Where no plan is found with
-// or without them nothing is proven: the status is unknown.
+// The answer with the transforms that pay, or with none; the limits are for the whole search.
+// Bounds, and `optimal`, are those of the transformed graph. Without any plan nothing is proven:
+// the status is unknown.
 Answer search_transforms(const Question& question, const Request& request, const SolveTrial& solve);
 
 }  // namespace lowtide::driver

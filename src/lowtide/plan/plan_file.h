@@ -1,5 +1,5 @@
-// What a plan file says: the plan, the question it answers, what is claimed of it, and how it was
-// found. Reading and writing is io/plan_json.h; check_plan.h judges one.
+// The contents of a plan file: the plan, the question that it answers, claims about it, and how it
+// was found. io/plan_json.h reads and writes it; check_plan.h checks it.
 #pragma once
 
 #include <array>
@@ -81,11 +81,11 @@ struct PlanFile {
   std::vector<std::string> warnings;  // from reading: whole sentences, without the file's name
 };
 
-// The file of an answer: the plan found for the question, or that none was. `asked` says how it was
-// sought (solver, seed, limits); how it went is taken from the outcome. Claims are of least time,
-// whatever was asked for: that a plan needs the least memory is not among them. Nor does a file
-// know the limits of what is live during single ops: what is proven under them is claimed only
-// where it is true without them.
+// The file for an answer: the plan for the question, or that there is none. `asked` has the
+// settings of the search (solver, seed, limits); its course is in the outcome. Claims are about
+// least time, whatever the objective: that a plan needs the least memory is not among them. Files
+// do not contain live limits either, so a bound proven under them is claimed only if it holds
+// without them.
 PlanFile plan_file(const Question& question, const Outcome& outcome, FoundBy asked);
 
 }  // namespace lowtide

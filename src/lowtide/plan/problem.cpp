@@ -1,4 +1,4 @@
-// What cannot be planned, and the same problem on another graph.
+// Refuses problems that cannot be planned, and moves a problem to another graph.
 #include "lowtide/plan/problem.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// What is solved: fit this graph into that budget.
+// A problem: a graph, a budget, and what its plans may use.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace lowtide {
 
-// given: the first computations follow the graph's own order exactly, recomputations go anywhere.
-// free: any topological order.
+// given: first computations follow the given order of the graph exactly; recomputations may be
+// anywhere. free: any topological order.
 enum class Order : std::uint8_t { free, given };
 
 enum class Objective : std::uint8_t {
@@ -19,7 +19,7 @@ enum class Objective : std::uint8_t {
   least_memory,  // within the time limit
 };
 
-// All that a solver knows of what is asked. question.h has what is reduced to it.
+// All that a solver sees of a question. The driver reduces the rest to it (question.h).
 struct Problem {
   const Graph& graph;
   Bytes budget;
@@ -28,13 +28,13 @@ struct Problem {
   Order order = Order::free;
   std::optional<Machine> machine = std::nullopt;  // absent: no transfers
   Techniques techniques = {};
-  std::optional<Bytes> host_budget = std::nullopt;  // of the host's peak; absent: no limit
+  std::optional<Bytes> host_budget = std::nullopt;  // absent: no limit
 };
 
-// InputError (place: the tensor's "/tensors/i/home") for a graph with a tensor whose home is the
-// host where nothing can bring it: without a machine, or without `offload`; and (place:
-// "host_budget") where what begins on the host is more than may lie there. InputError (place: the
-// tensor's) too where the copies of all of these once each way take longer than can be counted.
+// Throws InputError (place: the tensor's "/tensors/i/home") if tensors at home on the host cannot
+// be fetched: without a machine, or without `offload`; and (place: "host_budget") if they exceed
+// the host budget. Throws InputError (place: the tensor's) if copying all of them once each way
+// takes 2^63 ticks or more.
 void require_plannable(const Problem& problem);
 
 // The same problem on another graph.

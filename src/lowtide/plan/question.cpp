@@ -1,4 +1,4 @@
-// A question from its terms, and which limits cannot be asked for.
+// Makes questions from terms, and refuses invalid live limits.
 #include "lowtide/plan/question.h"
 
 #include <string>

@@ -1,4 +1,5 @@
-// What is asked. The driver reduces a question to a problem, which a solver solves.
+// A question: a problem, transforms and live limits. The driver reduces it to a problem, which a
+// solver solves.
 #pragma once
 
 #include <memory>
@@ -14,29 +15,31 @@ namespace lowtide {
 
 class TransformCache;
 
-// What may be live while one op runs, whenever it does: no more than so many bytes. All that the
-// cost semantics count during a step are in it: the resident bytes and the inputs of the graph,
-// whatever else is live before the step, the op's outputs and its workspace. So it says what is
-// true of the budget, for this op's steps alone; docs/reference/cost.md has the table.
+// A live limit: the most bytes in use during every step that runs this op. Bytes are counted as for
+// the budget: resident bytes, all tensors that are live before the step, the op's outputs and its
+// workspace. See the table in docs/reference/cost.md.
 struct LiveLimit {
   OpId op;
   Bytes most;
 };
 
 struct Question {
-  Problem problem;  // on the graph as it is given
-  // Applied to the graph before anything is planned; a plan lists them first.
+  Problem problem;  // on the original graph
+  // Applied to the graph before planning; a plan lists them first. Solvers never see them: the
+  // driver gives them the transformed graph.
   std::vector<Transform> transforms = {};
-  std::vector<LiveLimit> live_limits = {};  // for least_time; the smallest of one op counts
-  Prices prices = {};                       // where the driver looks for transforms that pay
-  // For searches over many lists of transforms. Absent: each list is applied anew.
+  // For least_time. If an op has several limits, the smallest counts. Solvers never see them: the
+  // driver reduces them to the budget (driver/live_limits.h).
+  std::vector<LiveLimit> live_limits = {};
+  Prices prices = {};  // for a search for transforms
+  // For searches over many lists of transforms. Absent: each list is applied again.
   std::shared_ptr<TransformCache> transform_cache = nullptr;
 };
 
 Question question_on(const Graph& graph, Bytes budget, const Terms& terms);
 
-// InputError (place: "live_limits/i") for a limit of an op that there is not, for a negative one,
-// and for any where the objective is not least time.
+// Throws InputError (place: "live_limits/i") for a limit of an op that does not exist, a negative
+// limit, and any limit if the objective is not least time.
 void check_live_limits(const Problem& problem, std::span<const LiveLimit> limits);
 
 }  // namespace lowtide

@@ -21,24 +21,24 @@ struct Terms {
   std::optional<Bytes> host_budget = std::nullopt;
   // The machine before derating, if it was derated: plans also have their duration over it.
   std::optional<Machine> full_link = std::nullopt;
-  std::vector<Transform> transforms = {};  // done before anything is planned
-  Prices prices = {};                      // where transforms are looked for
+  std::vector<Transform> transforms = {};  // applied before planning
+  Prices prices = {};                      // for a search for transforms
 };
 
-// The names of the techniques for which there is something to use.
+// The names of the allowed techniques; without a machine, `offload` is not among them.
 std::vector<std::string_view> names_of(const Terms& terms);
 
 // The terms as the command line and Python receive them. Absent: not given.
 struct AskedTerms {
   Order order = Order::free;
-  std::optional<Device> device = std::nullopt;     // for its link to the host, and for prices
-  std::optional<std::string> link = std::nullopt;  // counts before the device's; see parse_link
+  std::optional<Device> device = std::nullopt;     // its link to the host and its prices are used
+  std::optional<std::string> link = std::nullopt;  // overrides the device's; see parse_link
   std::string techniques = "default";
   std::optional<std::string> derate =
       std::nullopt;  // a share of the link's bytes a second; 10% if absent
-  std::optional<std::string> host_budget = std::nullopt;  // in bytes
-  std::vector<Transform> transforms = {};            // to name one is leave to use its technique
-  std::shared_ptr<const CostTable> costs = nullptr;  // counts before the device's prices
+  std::optional<std::string> host_budget = std::nullopt;  // bytes
+  std::vector<Transform> transforms = {};            // a listed transform also allows its technique
+  std::shared_ptr<const CostTable> costs = nullptr;  // overrides the device's prices
 };
 
 // Throws InputError (place: the member, and its text if it has one) for text that cannot be parsed,

@@ -1,5 +1,5 @@
-// Plans and limits on the transformed graph, and the same on the original graph, as files have
-// them.
+// Converts plans and live limits between the original graph, which files refer to, and the
+// transformed graph.
 #pragma once
 
 #include <memory>
@@ -22,17 +22,17 @@ Plan on_transformed(const TransformedGraph& transformed, const Plan& plan);
 Plan on_original(const TransformedGraph& transformed, std::span<const Transform> transforms,
                  const Plan& plan);
 
-// The same limits on the transformed graph. InputError for one of an op that the transforms have
-// removed.
+// The same limits on the transformed graph. Throws InputError for a limit of an op that the
+// transforms remove.
 std::vector<LiveLimit> on_transformed(const TransformedGraph& transformed,
                                       std::vector<LiveLimit> limits);
 
-// Applies transforms to the question's graph, through its `transform_cache` if that is of this
+// Applies transforms to the question's graph, by its `transform_cache` if the cache is for this
 // graph.
 std::shared_ptr<const Applied> apply_cached(const Question& question,
                                             std::span<const Transform> transforms);
-// Adds a list that the caller has applied to the question's `transform_cache`, if that is of this
-// graph.
+// Adds a list that the caller has applied to the question's `transform_cache`, if the cache is for
+// this graph.
 std::shared_ptr<const Applied> cache_applied(const Question& question, Applied applied);
 
 // The graph that the steps of a plan run on, and the plan on it: the transformed graph, or the

@@ -1,4 +1,4 @@
-// A candidate that does not fit is a result, not an error.
+// Turns the errors of an illegal transform into an empty result.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace lowtide {
 
-// What `make` returns; nothing where a transform is not legal on its graph, where nobody can price
-// an op of it (InputError), or where its figures go beyond 63 bits.
+// Returns the result of `make`; nullopt if a transform is illegal on its graph or an op of it has
+// no price (InputError), or if a figure of it exceeds 63 bits (OverflowError).
 template <class Make>
 auto if_legal(Make&& make) -> std::optional<decltype(make())> {
   try {

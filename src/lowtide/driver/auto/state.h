@@ -84,7 +84,7 @@ class AutoState {
   void learn(const std::vector<Task>& tasks, Ticks before);
 
  private:
-  // Whether the solver takes the problem as it is, and whether in the given order.
+  // Whether the solver supports the problem itself, and whether it supports it in the given order.
   bool takes(const solve::Solver& solver) const;
   bool takes_given(const solve::Solver& solver) const;
   bool left_out(const solve::Solver* solver) const;
@@ -99,8 +99,7 @@ class AutoState {
   Ticks last_duration_ = Ticks::max();
   std::int64_t longest_proof_ = 0;  // most work of a proof so far
   Choice recipe_choice_, order_choice_;
-  // Of all solvers, those that take the problem as it is, and those that take it in the given
-  // order.
+  // The solvers that support the problem itself, and those that support it in the given order.
   std::vector<const solve::Solver*> takers_, given_takers_;
   std::vector<const solve::Solver*> left_out_;
 };

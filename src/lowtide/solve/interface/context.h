@@ -45,8 +45,8 @@ struct ContextSettings {
   Bound known;                           // bounds proven before; zero if unknown
   const SolverTable* solvers = nullptr;  // for solvers that run others
   Watcher watcher;
-  // What slices of ops cost; null if plans may have no transforms. If they may, nothing about the
-  // graph as it is bounds them but what is always live.
+  // The prices of parts of ops; null if plans may have no transforms. If they may, the original
+  // graph bounds them only by the bytes that are always live.
   const Prices* transform_prices = nullptr;
 };
 
@@ -64,9 +64,9 @@ class Context {
   std::span<const Plan> starts() const { return settings_.starts; }
   const SolverTable* solvers() const { return settings_.solvers; }
 
-  // Whether a plan that is offered may have transforms: of the problem's graph, as in files.
+  // Whether an offered plan may have transforms of the problem's graph, as in files.
   bool may_transform() const { return settings_.transform_prices != nullptr; }
-  // What their prices come from. Only where they may have some.
+  // The prices for them. Call it only if may_transform() is true.
   const Prices& transform_prices() const { return *settings_.transform_prices; }
 
   // Simulates the plan, and keeps it if it meets the budget and the time limit and is better than

@@ -46,7 +46,7 @@ std::optional<Builder::MadeView> Builder::make(const View& view, Limits& limits)
     if (ops > rewrite::kMostMadeOps || limits.spend(ops)) return std::nullopt;
     for (const RegionOfView& region : view.regions) {
       if (!found.made) found.made = *base_.made;
-      // Regions do not meet, so what one is made of is there when those before it are made.
+      // Regions do not overlap, so a region's inputs exist when the regions before it are made.
       const TransformedGraph& now = *found.made;
       rewrite::Candidate candidate = tree_.nodes[region.node].region;
       for (OpId& op : candidate.ops) op = now.ops[base_.made->op_index[op].index()];

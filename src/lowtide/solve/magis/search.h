@@ -71,7 +71,7 @@ class Search {
   bool least_memory_;
   double limit_;  // bytes or ticks
   double delta_;
-  Prices prices_;  // where transforms may be used
+  Prices prices_;  // used if plans may have transforms
   Base base_;
   rewrite::FissionTree tree_;
   std::optional<PartPricer> pricer_;
