@@ -17,7 +17,6 @@
 //
 // Loses: if plans for middling budgets come late. A budget that was given up too early is tried
 // again only when the search ends near it.
-// again only when the search ends near it.
 #include "lowtide/driver/fit.h"
 
 #include <algorithm>
