@@ -144,7 +144,7 @@ class Options:
         return None if self.host_budget is None else int(self.host_budget)
 
     def allocator_on(self, device: Any) -> str | None:
-        """The settings of the allocator of a device; None where there is none to tell of, and no budget for it."""
+        """The settings of the device's caching allocator; None if it has none and the budget limits live bytes."""
         return self.allocator if self.footprint == "live" else self.allocator or ""
 
     def without_transforms(self: Self) -> Self:
@@ -163,7 +163,7 @@ class Options:
 def _check_allocator(allocator: Any) -> None:
     if not isinstance(allocator, str):
         raise TypeError(f'allocator must be settings as in PYTORCH_ALLOC_CONF ("expandable_segments:True"), not {allocator!r}')
-    lowtide.replay_allocations([], allocator)  # which names what PyTorch would refuse
+    lowtide.replay_allocations([], allocator)  # raises lowtide.Error, which names the refused key
 
 
 def _solver_options(solver: Any, given: Any) -> SolverOptions:

@@ -6,7 +6,7 @@
 * plan: transforms and a plan, from the cache or by a search (search.py);
 * schedule: the plan in the order of the generated code (schedule.py, copies.py);
 * verify: check that the schedule keeps the budget.  Code cannot make every copy of a plan; if it then needs more memory, plan
-  again.  Plan again too where the budget limits what the allocator reserves, and it reserves more;
+  again.  If the budget limits reserved bytes and the allocator reserves more, plan again too;
 * report: describe the plan (report.py, breakdown.py).
 
 The budget limits the whole peak: inputs and parameters of the graph, memory of others, and all tensors live during the step.
@@ -39,7 +39,7 @@ from .schedule import Schedule, schedule
 from .search import NotInParts, Search, Transforms
 
 _ATTEMPTS = 3  # to find a plan whose copies the code can make unchanged
-_ROUNDS = 8  # plans at most until one's reserved bytes are within the budget
+_ROUNDS = 8  # plans to try, at most, until the reserved bytes are within the budget
 
 
 def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
@@ -202,7 +202,7 @@ class Answer:
 
     @functools.cached_property
     def reserved(self) -> int:
-        """Bytes that the allocator reserves for it."""
+        """Bytes that the allocator reserves for the plan, by its model."""
         allocator = self.question.options.allocator_on(self.program.device)
         return lowtide.footprint(self.graph, self.plan, allocator=allocator or "").reserved
 
@@ -221,18 +221,21 @@ def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keeping_the_budget(question: Question, start: lowtide.Plan | None) -> Answer:
+    """An answer whose code keeps the question's budget of live bytes.  start: a known plan, if any.  Raises BudgetError."""
     answer = question.answer(start)
     return _with_fewer_copies(question, answer, start) if answer.cost is None else answer
 
 
 def _within_reserved(question: Question, answer: Answer) -> Answer:
-    """The plan, or one for less live memory, for which the allocator reserves no more than the budget.  Each is planned for as much
-    less as the one before reserves too much, or, where no plan was found for so little, halfway to that.
+    """An answer for which the allocator reserves no more than the budget: the given one, or one planned for fewer live bytes.
+
+    Each attempt lowers the budget of live bytes by the excess of the previous attempt's reserved bytes.  If no plan was found for
+    a budget, the next one is halfway between it and the last plan's peak.
 
     Raises BudgetError.
     """
     limit, floor = question.limit, answer.found.facts["floor"]
-    least, refused = answer.reserved, floor - 1  # the least that is reserved so far; live bytes that no plan was found for
+    least, refused = answer.reserved, floor - 1  # the fewest reserved bytes so far; the largest live budget without a plan
     for _ in range(_ROUNDS):
         taken = answer.reserved
         least = min(least, taken)

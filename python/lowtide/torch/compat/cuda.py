@@ -15,7 +15,7 @@ def wait(cycles: int) -> None:
 def allocations_of(run: Callable[[], Any], device: torch.device) -> list[int] | None:
     """Bytes of each allocation that `run` makes on a GPU, and of each free as a negative number, in their order.
 
-    None where the process records its memory already (torch.cuda.memory._record_memory_history): that record is the user's.
+    None if the user records the process's memory (torch.cuda.memory._record_memory_history), since this call would end that record.
     """
     enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
     if enabled is None or enabled():

@@ -42,7 +42,9 @@ def compiled(module: torch.nn.Module, backend: Callable[..., Any], recompile_lim
 
 
 def never_traced(*packages: str) -> None:
-    """Has Dynamo run the functions of these packages as they are.  Else it compiles those that a graph's code calls where it
-    traces that code itself, as compiled autograd does."""
+    """Exclude the functions of these packages from Dynamo's tracing.
+
+    Compiled autograd has Dynamo trace the code of a planned backward, and Dynamo then compiles the functions that this code calls.
+    """
     for package in packages:
         trace_rules.add(package)

@@ -157,7 +157,7 @@ _making = threading.Lock()
 
 def host_of(device: torch.device) -> Host:
     """The host's memory for devices of this type."""
-    if found := _hosts.get(device.type):  # each copy asks
+    if found := _hosts.get(device.type):  # without the lock, since every copy calls this
         return found
     with _making:
         if device.type not in _hosts:

@@ -64,8 +64,8 @@ def workspace(run: Callable[[], Any], device: torch.device) -> int:
     """Bytes that `run` takes at its peak beyond those that are live when it has returned what it made.
 
     On a GPU the statistics of its peak are the user's, and stay: what was allocated and freed again is added up.  That is exact
-    for one allocation.  Of several the allocator's own record of a second run tells the peak; while the user has the allocator
-    record for him, the sum stands, which may be too much.
+    for one allocation.  For several allocations, the allocator's record of a second run gives the peak.  If the user records
+    memory, the sum is returned, an upper bound.
     """
     if device.type == "cuda":
         passing, allocations = _passing(run, device)

@@ -55,8 +55,8 @@ class LateCopy:
 class QueuedCopy:
     """A copy in a stream of its direction.  after: copies that have to have run before.
 
-    The host queues a copy for each tensor that moves, so a step that keeps the host busy pays for every call here.  One event
-    serves twice: a wait refers to what the event had recorded when the wait was queued.
+    The host queues each copy, so every call here slows a step that keeps the host busy.  One event is recorded twice: a wait that
+    is already queued refers to the first record.
     """
 
     def __init__(self, into: torch.Tensor, source: torch.Tensor, after: Sequence[Any], way: str) -> None:
@@ -70,7 +70,7 @@ class QueuedCopy:
         for earlier in after:
             stream.wait_event(earlier.done)
         here = torch.cuda.current_device()
-        torch.cuda.set_stream(stream)  # as torch.cuda.stream does, in half of its calls; its device becomes the current one
+        torch.cuda.set_stream(stream)  # half the calls of torch.cuda.stream; makes its device current
         try:
             into.copy_(source, non_blocking=True)
         finally:
