@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import numbers
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import torch
 
+from ..frontend import defaults
 from ..frontend.options import Options, PlannerOptions, link_text
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
@@ -141,17 +142,15 @@ class Settings(Options):
 
     @staticmethod
     def of(options: dict[str, Any] | None) -> Settings:
-        """From the dict of torch.compile.  Raises ValueError or TypeError that names the wrong option."""
-        options = dict(options or {})
-        known = [f.name for f in fields(Settings) if f.name not in _NOT_OPTIONS]
-        for name in options:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
-                hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
-                raise ValueError(f"lowtide knows no option {name!r}{hint}")
+        """From the dict of torch.compile, and the process's defaults of what is not in it.
+
+        Raises ValueError or TypeError that names the wrong option.
+        """
+        options = defaults.complete({name: value for name, value in (options or {}).items() if (name, value) != ("budget", None)})
+        check_names(options)
         if "budget" not in options:
-            raise ValueError("lowtide needs a budget: torch.compile(model, backend=\"lowtide\", "
-                             "options={\"budget\": \"8GiB\"})")
+            raise ValueError("lowtide needs a budget: torch.compile(model, backend=\"lowtide\", options={\"budget\": \"8GiB\"}), "
+                             "or one for the whole process: lowtide.torch.set_default(budget=\"8GiB\") or LOWTIDE_BUDGET")
         return Settings(**options)
 
     def on(self, device: torch.device) -> Settings:
@@ -217,6 +216,16 @@ class Settings(Options):
         if known and self.reserve is None and device.type == "cuda":
             state = max(0, state - bytes_held(known))  # `standing` counts the existing state
         return state
+
+
+def check_names(options: Iterable[str]) -> None:
+    """Raises ValueError for a name that is no option."""
+    known = [f.name for f in fields(Settings) if f.name not in _NOT_OPTIONS]
+    for name in options:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
+            raise ValueError(f"lowtide knows no option {name!r}{hint}")
 
 
 def _reserve(reserve: Any) -> int | None:
