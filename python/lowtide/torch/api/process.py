@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import importlib.util
 from typing import TYPE_CHECKING
 
@@ -43,9 +44,7 @@ def set_default(*, budget: int | str | None = None, **options: Unpack[DefaultOpt
     Settings(**{"budget": "100%", **given})  # type: ignore[arg-type]
     defaults.replace(given)
     if importlib.util.find_spec("accelerate") is not None:
-        from accelerate.utils.dataclasses import DynamoBackend
-
-        add_member(DynamoBackend, _NAME)
+        add_member(importlib.import_module("accelerate.utils").DynamoBackend, _NAME)
 
 
 def add_member(names: type[enum.Enum], name: str) -> None:

@@ -40,7 +40,18 @@ class Compiled(OptimizedModule):
     def _initialize(self) -> None:
         super()._initialize()
         with contextlib.suppress(TypeError, ValueError):  # a forward without a signature
-            self.forward.__signature__ = inspect.signature(self._orig_mod.forward)
+            vars(self.forward)["__signature__"] = inspect.signature(self._orig_mod.forward)
+
+    @property
+    def _compile_kwargs(self) -> dict[str, Any]:
+        """The arguments with which Lightning's Fabric compiles a module again.
+
+        Lightning replaces torch.compile to note a copy of them on the module.  A copy of a backend would be one of a copied module.
+        """
+        backend: Any = self.dynamo_ctx.callback
+        while hasattr(backend, "_torchdynamo_orig_backend"):
+            backend = backend._torchdynamo_orig_backend
+        return {"backend": getattr(backend, "compiler_fn", backend)}
 
 
 def compiled(module: torch.nn.Module, backend: Callable[..., Any], recompile_limit: int) -> torch.nn.Module:
@@ -49,7 +60,7 @@ def compiled(module: torch.nn.Module, backend: Callable[..., Any], recompile_lim
     options: dict[str, Any] = {"recompile_limit": recompile_limit}
     if before(2, 12):
         config.recompile_limit = max(config.recompile_limit, options.pop("recompile_limit"))
-    made = torch.compile(module, backend=backend, **options)
+    made = inspect.unwrap(torch.compile)(module, backend=backend, **options)  # as it is in PyTorch
     made.__class__ = Compiled
     made._initialize()
     return cast(torch.nn.Module, made)
