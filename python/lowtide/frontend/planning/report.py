@@ -17,6 +17,10 @@ from ..exactness import Exactness
 from ..program import Program
 from .constraints import Constraints, input_bytes
 from .copies import Step
+from .layout import Layout, Taken, taken
+
+
+_WORTH_WORDS = 0.01  # of what is reserved, saved by other settings
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,8 @@ class Report:
     offloaded: bytes copied to the host, by tensor name.  link: the link that prices those copies, as lowtide.plan takes it,
     before the reserved tenth is subtracted.  exactness: which results are bit-identical.
     footprint: the bytes that the budget limits, "live" or "reserved".  allocator: the settings of the device's caching allocator;
-    None where no such allocator is known, as on a CPU.
+    None where no such allocator is known, as on a CPU.  layout: as the option.  barrier: the op between forward and backward.
+    known_taken: what the plan takes by the allocator's model, if planning has asked for it.
     outside: number of the model's parameters whose gradients come from no captured graph, and so are not planned.
     graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan of it.
     """
@@ -91,13 +96,24 @@ class Report:
     outside: int = 0
     footprint: str = "live"
     allocator: str | None = None
+    layout: Layout | None = None
+    barrier: int | None = None
+    known_taken: Taken | None = field(default=None, repr=False, compare=False)
 
     @functools.cached_property
+    def _taken(self) -> Taken:
+        assert self.allocator is not None, "asked of a known allocator"
+        return self.known_taken or taken(self.graph, self.plan, self.allocator, self.layout, self.barrier)
+
+    @property
     def reserved(self) -> int | None:
         """Bytes that the allocator reserves over some steps, by its model; None where no allocator is known."""
-        if self.allocator is None:
-            return None
-        return lowtide.footprint(self.graph, self.plan, allocator=self.allocator).reserved
+        return None if self.allocator is None else self._taken.reserved
+
+    @property
+    def better(self) -> list[tuple[str, int]]:
+        """Settings of the allocator by which it reserves less, and how much, the least first."""
+        return [] if self.allocator is None else list(self._taken.better)
 
     @property
     def overhead(self) -> float:
@@ -126,9 +142,15 @@ class Report:
         """Write a trace of the plan: Chrome's to a path that ends in .json or .json.gz, Perfetto's to .pftrace."""
         lowtide.save_trace(self.graph, self.plan, path)
 
+    def _help(self) -> str:
+        """What would reserve less, in words."""
+        settings, reserved = self.better[0] if self.better else ("", self.reserved or 0)
+        saved = (self.reserved or 0) - reserved
+        return f", {settings} saves {size_text(saved)}" if saved >= _WORTH_WORDS * reserved and saved else ""
+
     def __str__(self) -> str:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
-        reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved)"
+        reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved{self._help()})"
         of_reserved = " of reserved bytes" if self.footprint == "reserved" else ""
         return (f"lowtide: {self.name}: peak {size_text(self.peak)}{reserved}, budget {size_text(self.budget)}{of_reserved} (unplanned "
                 f"{size_text(self.own_peak)}), "
