@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 MIB = 1 << 20
 LARGEST_SMALL = MIB  # smaller requests come from other segments
+_OFFSET, _ALL = 2, 3  # scores of a request that lands at its offset, and of one that takes its room there
 _MOST_PLUGS = 64  # of one point that are looked through for needless ones
 
 
@@ -72,22 +73,18 @@ class BestFit:
         """Is nothing allocated?"""
         return not self._taken
 
-    def size_at(self, offset: int) -> int:
-        """Bytes of the allocated part there."""
-        return self._taken[offset]
-
     def plugs(self, requests: Sequence[Request]) -> list[Plug]:
         """What to hold so that these requests, in this order, land where they are to.  Where that is in vain, as many as possible do."""
-        hits = self._hits((), requests)
-        if hits == len(requests):
+        before = self._score((), requests)
+        if before == _ALL * len(requests):
             return []
         plugs = self._carved(requests)
-        found = self._hits(plugs, requests)
-        if found <= hits:
+        found = self._score(plugs, requests)
+        if found <= before:
             return []
         for plug in plugs[::-1] if len(plugs) <= _MOST_PLUGS else ():
             fewer = [other for other in plugs if other is not plug]
-            if self._land(fewer) and self._hits(fewer, requests) == found:
+            if self._land(fewer) and self._score(fewer, requests) == found:
                 plugs = fewer
         return plugs
 
@@ -115,17 +112,18 @@ class BestFit:
             self.give(offset)
         return offsets == [plug.offset for plug in plugs]
 
-    def _hits(self, plugs: Sequence[Plug], requests: Sequence[Request]) -> int:
-        """How many of the requests land where they are to, behind these plugs."""
-        taken, hits = self.hold(plugs), 0
+    def _score(self, plugs: Sequence[Plug], requests: Sequence[Request]) -> int:
+        """How many of the requests land where they are to, behind these plugs, and with lower weight how many take their room."""
+        taken, score = self.hold(plugs), 0
         for request in requests:
             offset = self.take(request.size)
             if offset is not None:
                 taken.append(offset)
-                hits += offset == request.offset and self._taken[offset] == request.room
+                if offset == request.offset:
+                    score += _ALL if self._taken[offset] == request.room else _OFFSET
         for offset in taken:
             self.give(offset)
-        return hits
+        return score
 
     def _carved(self, requests: Sequence[Request]) -> list[Plug]:
         """Plugs that leave free, of what the requests could take, only the parts at their offsets.

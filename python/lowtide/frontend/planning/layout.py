@@ -133,9 +133,11 @@ def _placed(graph: lowtide.Graph, plan: lowtide.Plan, alignment: int = _BLOCK) -
 def _of_large(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None) -> lowtide.Graph:
     """The graph without the bytes that do not come from the block."""
     outside = _outside(graph, barrier)
-    nothing = {t.index: {"bytes": 0} for t in graph.tensors if t.index in outside or _rounded_up(t.bytes) <= LARGEST_SMALL}
-    small = {op.index: {"workspace": 0} for op in graph.ops if 0 < _rounded_up(op.workspace) <= LARGEST_SMALL}
-    return graph.edited(resident_bytes=0, tensors=nothing, ops=small)
+    nothing = {t.index: {"bytes": 0, "shape": None, "dtype": None} for t in graph.tensors
+               if t.index in outside or _rounded_up(t.bytes) <= LARGEST_SMALL}
+    ops = {op.index: {"described": False, "workspace": op.workspace if _rounded_up(op.workspace) > LARGEST_SMALL else 0}
+           for op in graph.ops}
+    return graph.edited(resident_bytes=0, tensors=nothing, ops=ops)
 
 
 def _arranged(events: list[Event], size: int, planned: dict[tuple[int | None, int | None], int],

@@ -19,7 +19,6 @@ from .constraints import Constraints, input_bytes
 from .copies import Step
 from .layout import Layout, Taken, taken
 
-
 _WORTH_WORDS = 0.01  # of what is reserved, saved by other settings
 
 
