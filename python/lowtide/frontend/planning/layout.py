@@ -58,7 +58,7 @@ def own_events(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None) ->
             if index in held:
                 events.append(Event(step, held.pop(index), index, 0))
         elif kind == "prefetch":
-            if graph.tensor(index).bytes:
+            if index not in outside and graph.tensor(index).bytes:
                 held[index] = allocate(step, index, graph.tensor(index).bytes)
         elif kind != "offload":
             op = graph.op(index)
