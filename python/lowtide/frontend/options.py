@@ -83,7 +83,7 @@ class Options:
     costs: str = "auto"
     footprint: str = "live"
     allocator: str | None = None
-    layout: str | None = None
+    layout: Layout | None = None
     progress: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:

@@ -90,7 +90,8 @@ class BestFit:
 
     def hold(self, plugs: Iterable[Plug]) -> list[int]:
         """Allocate plugs; the offsets of those that stay."""
-        held, spaces = [], []
+        held: list[int] = []
+        spaces: list[int] = []
         for plug in plugs:
             offset = self.take(plug.size)
             assert offset is not None, "plugs are free parts"
@@ -101,7 +102,7 @@ class BestFit:
 
     def _land(self, plugs: Sequence[Plug]) -> bool:
         """Do all of these plugs land where they say?"""
-        offsets = []
+        offsets: list[int] = []
         for plug in plugs:
             offset = self.take(plug.size)
             if offset is not None:

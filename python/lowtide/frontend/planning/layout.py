@@ -143,8 +143,9 @@ def _of_large(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None) -> 
 def _arranged(events: list[Event], size: int, planned: dict[tuple[int | None, int | None], int],
               firsts: tuple[int, ...]) -> Arrangement | None:
     """The arrangement in a block of that size; None if an allocation finds no room."""
-    block, plugs, offsets = BestFit(size), [], {}
-    missed = 0
+    block, missed = BestFit(size), 0
+    plugs: list[tuple[Plug, ...]] = []
+    offsets: dict[int, int] = {}
     large = _large(events)
     events = [event for event in events if event.buffer in large]
     rooms = _rooms(events, planned)

@@ -9,7 +9,7 @@ finds a plan that fits, the one with the fewest live bytes may.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ..errors import BudgetError, size_text
 from .layout import Taken
@@ -43,7 +43,7 @@ def within_reserved(first: Plan, budget: int, floor: int, plan: Callable[[int, i
     return _Rounds(first, budget, floor, plan).run()
 
 
-class _Rounds:
+class _Rounds(Generic[Plan]):
     """live: the budget of live bytes of a round.  missed: the smallest one for which the plan did not fit.  fitted, empty: the largest
     for which it did, and for which there was no plan.  smallest: the fewest live bytes of a plan that is known of."""
 

@@ -71,7 +71,7 @@ class ArrangedBlock:
         self._held.clear()
         if not self._arranging or self.arrangement is None or self._address is None:
             return
-        spaces = []
+        spaces: list[Any] = []
         for plug in self.arrangement.plugs[point]:
             try:
                 held, address = self._pool.allocate(plug.size)
