@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import lowtide
 
+from ..errors import size_text
 from .best_fit import LARGEST_SMALL, MIB, BestFit, Plug, Request
 
 Layout = Literal["prime", "exact"]
@@ -25,6 +26,7 @@ _WORK = 1_000_000  # of a search for offsets
 _ALIGNMENTS = (_BLOCK, MIB // 16, MIB // 4, MIB, _SEGMENT)  # of which each gives other offsets
 _SHARES = (1.0, 1.005, 1.01, 1.02, 1.04, 1.07, 1.1, 1.15, 1.2)  # of the arena, tried as sizes of the block
 _OWN, _OTHERS = 1, 0  # pools of the model
+_WORTH_WORDS = 0.01  # of what is reserved, that other settings save
 
 
 class Event(NamedTuple):
@@ -223,6 +225,13 @@ class Taken:
 
     reserved: int
     better: Sequence[tuple[str, int]] = ()
+
+
+def helps(found: Taken) -> str:
+    """What would reserve less, in words that go on after others; empty if nothing is worth a word."""
+    settings, reserved = found.better[0] if found.better else ("", found.reserved)
+    saved = found.reserved - reserved
+    return f"; {settings} saves {size_text(saved)}" if saved > _WORTH_WORDS * found.reserved else ""
 
 
 def taken(graph: lowtide.Graph, plan: lowtide.Plan, allocator: str, layout: Layout | None, barrier: int | None) -> Taken:

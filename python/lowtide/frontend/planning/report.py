@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import json
 import os
 from collections import Counter
@@ -17,10 +18,7 @@ from ..exactness import Exactness
 from ..program import Program
 from .constraints import Constraints, input_bytes
 from .copies import Step
-from .layout import Layout, Taken, taken
-
-_WORTH_WORDS = 0.01  # of what is reserved, saved by other settings
-
+from .layout import Layout, Taken, helps, taken
 
 @dataclass(frozen=True)
 class Technique:
@@ -130,8 +128,12 @@ class Report:
         return lowtide.simulate(self.graph, lowtide.Plan.from_json(json.dumps(plan | {"machine": named.machine}))).duration
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page that draws the plan: memory over its steps, and the copies over the link."""
-        Path(path).write_text(lowtide.report_html(self.graph, self.plan), encoding="utf-8")
+        """Write a page that draws the plan: memory over its steps, the copies over the link, and what is reserved for it."""
+        page = lowtide.report_html(self.graph, self.plan)
+        if self.reserved is not None:
+            figures = '<section id="figures"'
+            page = page.replace(figures, f'<p class="muted">{html.escape(self._of_allocator())}.</p>\n  {figures}', 1)
+        Path(path).write_text(page, encoding="utf-8")
 
     def save_snapshot(self, path: str | os.PathLike[str]) -> None:
         """Write a snapshot of the plan's memory for PyTorch's page memory_viz."""
@@ -141,15 +143,16 @@ class Report:
         """Write a trace of the plan: Chrome's to a path that ends in .json or .json.gz, Perfetto's to .pftrace."""
         lowtide.save_trace(self.graph, self.plan, path)
 
-    def _help(self) -> str:
-        """What would reserve less, in words."""
-        settings, reserved = self.better[0] if self.better else ("", self.reserved or 0)
-        saved = (self.reserved or 0) - reserved
-        return f", {settings} saves {size_text(saved)}" if saved >= _WORTH_WORDS * reserved and saved else ""
+    def _of_allocator(self) -> str:
+        """What the allocator reserves, and what would help, in a sentence without its full stop."""
+        settings = f" with {self.allocator}" if self.allocator else ""
+        laid_out = f" and layout={self.layout!r}" if self.layout else ""
+        return (f"PyTorch's allocator{settings}{laid_out} reserves {size_text(self.reserved or 0)} for a peak of {size_text(self.peak)}, "
+                f"by its model{helps(self._taken)}")
 
     def __str__(self) -> str:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
-        reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved{self._help()})"
+        reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved{helps(self._taken)})"
         of_reserved = " of reserved bytes" if self.footprint == "reserved" else ""
         return (f"lowtide: {self.name}: peak {size_text(self.peak)}{reserved}, budget {size_text(self.budget)}{of_reserved} (unplanned "
                 f"{size_text(self.own_peak)}), "

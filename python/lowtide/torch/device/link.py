@@ -18,7 +18,7 @@ from .host import Host
 from .identity import identity, untraced
 from .queued_copy import QueuedCopy
 
-_FORMAT = 3  # to be raised when what is measured, or how, changes: older figures are not believed
+_FORMAT = 4  # to be raised when what is measured, or how, changes: older figures are not believed
 _LARGE, _SMALL = 1 << 26, 1 << 12  # bytes: of a copy that runs at the link's rate, and of one that is all latency
 _RUNS, _IN_A_ROW = 5, 4
 
