@@ -49,9 +49,9 @@ def test_explain_says_what_each_budget_costs(capsys, tmp_path):
 
 def test_for_a_gpu_it_says_what_the_allocator_reserves_and_what_would_help(capsys):
     def build():
-        return Gpt(layers=3, d=256), (torch.randint(128, (16, 64)), torch.randint(128, (16, 64))), lambda model, *given: model(*given)
+        return Gpt(layers=4, d=512), (torch.randint(128, (128, 64)), torch.randint(128, (128, 64))), lambda model, *given: model(*given)
 
-    found = lowtide.torch.explain(build, costs="a100", points=3, time=0.6)
+    found = lowtide.torch.explain(build, costs="a100", points=3, time=1.0)
     text = capsys.readouterr().out
     assert found.allocator == "" and "PyTorch's allocator reserves, by its model:" in text
     behind = text.split("by its model:")[1].splitlines()

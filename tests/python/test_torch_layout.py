@@ -5,6 +5,7 @@ A stand-in for a pool of a GPU holds what is planned at every point, so that plu
 
 import contextlib
 import weakref
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ import lowtide.torch
 from lowtide.frontend.planning import layout
 from lowtide.frontend.planning.best_fit import BestFit
 from lowtide.torch import settings
+from lowtide.torch.compat import cuda
 from lowtide.torch.device.allocations import allocations
 from lowtide.torch.graphs import graph_layout
 from lowtide.torch.runtime import arranged
@@ -273,3 +275,32 @@ def test_settings_that_cut_no_block_are_named():
             settings.Settings("60%", layout="prime", allocator=allocator).check_layout(gpu)
     settings.Settings("60%", layout="prime", allocator="garbage_collection_threshold:0.8").check_layout(gpu)
     settings.Settings("60%", allocator="expandable_segments:True").check_layout(gpu)
+
+
+def test_states_that_a_step_makes_do_not_come_from_its_pool(monkeypatch):
+    calls = []
+
+    @contextlib.contextmanager
+    def use_mem_pool(pool, device):
+        calls.append("use")
+        yield
+        calls.append("leave")
+
+    monkeypatch.setattr(torch.cuda, "MemPool", lambda: SimpleNamespace(id=(0, 7)))
+    monkeypatch.setattr(torch.cuda, "use_mem_pool", use_mem_pool)
+    for name in ("endAllocateToPool", "beginAllocateCurrentThreadToPool", "releasePool"):
+        monkeypatch.setattr(torch._C, f"_cuda_{name}", lambda device, id_, name=name: calls.append((name, device, id_)), raising=False)
+    module = nn.Linear(4, 4)
+    optimizer = torch.optim.Adam(module.parameters())
+    step = lowtide.torch.step(module, optimizer, torch.randn(2, 4), lambda model, x: model(x).sum(), budget="100%", costs="flops",
+                              time=None, work=1000)
+    pool = cuda.OwnPool(torch.device("cuda", 1))
+    with pool.inside():
+        step(torch.randn(2, 4))
+    out = [("endAllocateToPool", 1, (0, 7)), ("beginAllocateCurrentThreadToPool", 1, (0, 7)), ("releasePool", 1, (0, 7))]
+    assert calls == ["use", *out, *out, "leave"], "for each parameter's state once"
+    calls.clear()
+    with pool.inside():
+        step(torch.randn(2, 4))
+    step(torch.randn(2, 4))
+    assert calls == ["use", "leave"]

@@ -20,6 +20,7 @@ from .constraints import Constraints, input_bytes
 from .copies import Step
 from .layout import Layout, Taken, helps, taken
 
+
 @dataclass(frozen=True)
 class Technique:
     """The effect of one technique in a plan.
