@@ -14,7 +14,7 @@ from typing import NamedTuple
 MIB = 1 << 20
 LARGEST_SMALL = MIB  # smaller requests come from other segments
 _OFFSET, _ALL = 2, 3  # scores of a request that lands at its offset, and of one that takes its room there
-_MOST_PLUGS = 64  # of one point that are looked through for needless ones
+_MOST_PLUGS = 24  # of one point that are looked through for needless ones
 
 
 class Request(NamedTuple):
@@ -73,16 +73,20 @@ class BestFit:
         """Is nothing allocated?"""
         return not self._taken
 
-    def plugs(self, requests: Sequence[Request]) -> list[Plug]:
-        """What to hold so that these requests, in this order, land where they are to.  Where that is in vain, as many as possible do."""
-        before = self._score((), requests)
-        if before == _ALL * len(requests):
-            return []
-        plugs = self._carved(requests)
+    def plugs(self, requests: Sequence[Request], fewest: bool = True) -> list[Plug]:
+        """What to hold so that these requests, in this order, land where they are to.  Where that is in vain, as many as possible do.
+        fewest: look for plugs that are not needed.
+        """
+        plugs: list[Plug] = []
         found = self._score(plugs, requests)
-        if found <= before:
-            return []
-        for plug in plugs[::-1] if len(plugs) <= _MOST_PLUGS else ():
+        for behind in (False, True):
+            if found == _ALL * len(requests):
+                break
+            more = self._carved(requests, behind)
+            score = self._score(more, requests)
+            if score > found:
+                plugs, found = more, score
+        for plug in plugs[::-1] if fewest and len(plugs) <= _MOST_PLUGS else ():
             fewer = [other for other in plugs if other is not plug]
             if self._land(fewer) and self._score(fewer, requests) == found:
                 plugs = fewer
@@ -126,12 +130,12 @@ class BestFit:
             self.give(offset)
         return score
 
-    def _carved(self, requests: Sequence[Request]) -> list[Plug]:
-        """Plugs that leave free, of what the requests could take, only the parts at their offsets.
+    def _carved(self, requests: Sequence[Request], behind: bool) -> list[Plug]:
+        """Plugs that leave free, of what the requests could take, only the parts at their offsets; with `behind` these end with the request.
 
         Free parts are gone through from the smallest on.  All smaller ones are full by then, so each plug lands in the part it is for.
         """
-        pieces = {part: self._pieces(part, inside) for part, inside in self._by_part(requests).items()}
+        pieces = {part: self._pieces(part, inside, behind) for part, inside in self._by_part(requests).items()}
         if not pieces:
             return []
         sizes = [plug.size for plugs in pieces.values() for plug in plugs] + [request.size for request in requests]
@@ -154,8 +158,8 @@ class BestFit:
         return found
 
     @staticmethod
-    def _pieces(part: tuple[int, int], inside: Sequence[Request]) -> list[Plug]:
-        """A free part as plugs before, between and behind requests, and spaces for these."""
+    def _pieces(part: tuple[int, int], inside: Sequence[Request], behind: bool) -> list[Plug]:
+        """A free part as plugs before, between and perhaps behind requests, and spaces for these."""
         size, now = part
         end, pieces = now + size, []
         for request in inside:
@@ -164,7 +168,7 @@ class BestFit:
                 now = request.offset
             pieces.append(Plug(request.room, now, False))
             now += request.room
-        if end - now > LARGEST_SMALL:
+        if behind and end - now > LARGEST_SMALL:
             pieces.append(Plug(end - now, now, True))
         return pieces
 

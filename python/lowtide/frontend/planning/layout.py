@@ -8,9 +8,11 @@ above 1 MiB lands at its planned offset, because what best fit would prefer is h
 from __future__ import annotations
 
 import bisect
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Optional
 
 import lowtide
 
@@ -18,13 +20,16 @@ from ..errors import size_text
 from .best_fit import LARGEST_SMALL, MIB, BestFit, Plug, Request
 
 Layout = Literal["prime", "exact"]
+Places = dict[tuple[Optional[int], Optional[int]], int]  # (step, tensor) -> offset, as of lowtide.Placement
 
 STEPS = 6  # of training, over which reserved bytes grow
 _BLOCK = 512  # every size is a multiple
 _SEGMENT, _SMALLEST = 2 * MIB, 10 * MIB  # a block of at least 10 MiB is a segment of its own, of whole 2 MiB
-_WORK = 1_000_000  # of a search for offsets
-_ALIGNMENTS = (_BLOCK, MIB // 16, MIB // 4, MIB, _SEGMENT)  # of which each gives other offsets
-_SHARES = (1.0, 1.005, 1.01, 1.02, 1.04, 1.07, 1.1, 1.15, 1.2)  # of the arena, tried as sizes of the block
+_CLOSE = 1.005  # of the bytes live at once; nothing smaller is looked for
+_GAP = 2 * MIB  # a plug and what more room equal requests get
+_WORK = 500_000  # of a search for offsets
+_ALIGNMENTS = (_BLOCK, _SEGMENT, MIB // 4, MIB)  # of which each gives other offsets
+_SHARES = (1.0, 1.01, 1.03, 1.1)  # of the height that is reached in a larger block
 _OWN, _OTHERS = 1, 0  # pools of the model
 _WORTH_WORDS = 0.01  # of what is reserved, that other settings save
 
@@ -87,7 +92,7 @@ class Arrangement:
     """How a plan's allocations lie in one block.
 
     block: its bytes.  firsts: the step at which each point begins.  plugs: what is held during each point.  offsets: the place of
-    each buffer above 1 MiB (own_events).  missed: how many of them land elsewhere in the block.
+    each buffer above 1 MiB (own_events).  missed: how many of them land elsewhere in the block.  height: the end of the highest.
     """
 
     block: int
@@ -95,6 +100,7 @@ class Arrangement:
     plugs: tuple[tuple[Plug, ...], ...]
     offsets: dict[int, int]
     missed: int
+    height: int
 
 
 def block_size(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None) -> int:
@@ -111,41 +117,65 @@ def arrangement(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None,
     events = own_events(graph, plan, barrier)
     if firsts is None:
         firsts = [step for step, (kind, *_) in enumerate(plan.steps) if kind not in ("free", "offload")]
-    large, best = _of_large(graph, plan, barrier), None
+    large, best = _of_large(graph, plan, barrier, _GAP), None
+    planned: Places = {}
+    load = math.inf
     for alignment in _ALIGNMENTS:
         placed = _placed(large, plan, alignment)
         offsets = {(step, tensor): offset for step, tensor, offset in placed.offsets}
-        for share in _SHARES:
-            block = _rounded(int(share * placed.arena))
-            if best is not None and block >= best.block:
-                break
-            found = _arranged(events, block, offsets, tuple(firsts))
-            if found is not None:
-                best = found
-                break
-        if best is not None and best.block <= _rounded(placed.load):
+        found = _smallest(events, placed.arena, offsets, tuple(firsts), best.block if best else None)
+        if found is not None:
+            best, planned = found, offsets
+        load = min(load, placed.load)
+        if best is not None and best.block <= _rounded(int(_CLOSE * load)):
             break
-    return best
+    if best is None:
+        return None
+    return _arranged(events, best.block, planned, tuple(firsts), fewest=True) or best
+
+
+def _smallest(events: list[Event], arena: int, planned: Places, firsts: tuple[int, ...], below: int | None) -> Arrangement | None:
+    """The arrangement in the smallest block that is found for these offsets, smaller than `below`."""
+    found = _arranged(events, _rounded(2 * arena), planned, firsts)
+    if found is None:
+        return None
+    for share in _SHARES:  # with less room behind what was allocated some may land elsewhere
+        block = _rounded(int(share * found.height))
+        if below is not None and block >= below:
+            return None
+        fitted = _arranged(events, block, planned, firsts)
+        if fitted is not None:
+            return fitted
+    return None
 
 
 def _placed(graph: lowtide.Graph, plan: lowtide.Plan, alignment: int = _BLOCK) -> lowtide.Placement:
     return lowtide.place(graph, lowtide.Plan(list(plan.steps), machine=plan.machine), alignment=alignment, work=_WORK)
 
 
-def _of_large(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None) -> lowtide.Graph:
-    """The graph without the bytes that do not come from the block."""
+def _of_large(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None, gap: int = 0) -> lowtide.Graph:
+    """The graph without the bytes that do not come from the block.  gap: bytes behind each of several allocations of one op, for a plug
+    that keeps their places apart while all of them are free."""
     outside = _outside(graph, barrier)
-    nothing = {t.index: {"bytes": 0, "shape": None, "dtype": None} for t in graph.tensors
-               if t.index in outside or _rounded_up(t.bytes) <= LARGEST_SMALL}
-    ops = {op.index: {"described": False, "workspace": op.workspace if _rounded_up(op.workspace) > LARGEST_SMALL else 0}
-           for op in graph.ops}
-    return graph.edited(resident_bytes=0, tensors=nothing, ops=ops)
+    sizes = {t.index: 0 if t.index in outside or _rounded_up(t.bytes) <= LARGEST_SMALL else t.bytes for t in graph.tensors}
+    workspaces = {op.index: op.workspace if _rounded_up(op.workspace) > LARGEST_SMALL else 0 for op in graph.ops}
+    several: set[int] = set()
+    for op in graph.ops:
+        made = [t for t in op.outputs if sizes[t]]
+        if len(made) + bool(workspaces[op.index]) > 1:
+            several.update(made)
+            workspaces[op.index] += gap if workspaces[op.index] else 0
+    pairs = [pair for op in graph.ops for pair in op.in_place]  # what is overwritten is as large as what overwrites it
+    while more := {t for pair in pairs for t in pair if not several.isdisjoint(pair)} - several:
+        several |= more
+    tensors = {t: {"bytes": size + gap * (t in several), "shape": None, "dtype": None} for t, size in sizes.items()}
+    return graph.edited(resident_bytes=0, tensors=tensors,
+                        ops={op: {"described": False, "workspace": size} for op, size in workspaces.items()})
 
 
-def _arranged(events: list[Event], size: int, planned: dict[tuple[int | None, int | None], int],
-              firsts: tuple[int, ...]) -> Arrangement | None:
-    """The arrangement in a block of that size; None if an allocation finds no room."""
-    block, missed = BestFit(size), 0
+def _arranged(events: list[Event], size: int, planned: Places, firsts: tuple[int, ...], fewest: bool = False) -> Arrangement | None:
+    """The arrangement in a block of that size; None if an allocation finds no room.  fewest: with no more plugs than are needed."""
+    block, missed, height = BestFit(size), 0, 0
     plugs: list[tuple[Plug, ...]] = []
     offsets: dict[int, int] = {}
     large = _large(events)
@@ -153,8 +183,7 @@ def _arranged(events: list[Event], size: int, planned: dict[tuple[int | None, in
     rooms = _rooms(events, planned)
     for group in _groups(events, firsts):
         first_free = next((i for i, event in enumerate(group) if not event.bytes), len(group))
-        plugs.append(tuple(block.plugs([Request(_rounded_up(e.bytes), planned[e.step, e.tensor], rooms[e.buffer])
-                                         for e in group[:first_free]])))
+        plugs.append(tuple(block.plugs(_requests(group[:first_free], planned, rooms), fewest)))
         held = block.hold(plugs[-1])
         for event in group:
             if not event.bytes:
@@ -164,14 +193,27 @@ def _arranged(events: list[Event], size: int, planned: dict[tuple[int | None, in
             if offset is None:
                 return None
             offsets[event.buffer] = offset
+            height = max(height, offset + _rounded_up(event.bytes))
             missed += offset != planned[event.step, event.tensor]
         for offset in held:
             block.give(offset)
     assert block.is_whole(), "a step frees what it allocates"
-    return Arrangement(size, firsts, tuple(plugs), offsets, missed)
+    return Arrangement(size, firsts, tuple(plugs), offsets, missed, height)
 
 
-def _rooms(events: list[Event], planned: dict[tuple[int | None, int | None], int]) -> dict[int, int]:
+def _requests(events: list[Event], planned: Places, rooms: dict[int, int]) -> list[Request]:
+    """Allocations of one op as requests.  Of equal sizes each gets a little more room than the one before, so that best fit serves them in
+    this order, wherever they lie."""
+    before: Counter[int] = Counter()
+    requests = []
+    for event in events:
+        size = _rounded_up(event.bytes)
+        requests.append(Request(size, planned[event.step, event.tensor], max(rooms[event.buffer], size + _BLOCK * before[size])))
+        before[size] += 1
+    return requests
+
+
+def _rooms(events: list[Event], planned: Places) -> dict[int, int]:
     """The bytes that each buffer is to take: up to what comes to lie within 1 MiB behind it, since so few bytes cannot be held."""
     rooms: dict[int, int] = {}
     begins: dict[int, int] = {}
