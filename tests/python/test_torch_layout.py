@@ -21,6 +21,7 @@ from lowtide.torch.graphs import graph_layout
 from lowtide.torch.runtime import arranged
 from torch import nn
 from torch_run import equal, twin
+from torch_zoo import Cnn, Gpt
 
 MIB = 1 << 20
 BASE = 1 << 30
@@ -80,7 +81,7 @@ class Block(arranged.ArrangedBlock):
 
     def __init__(self, device):
         super().__init__(device, Pool)
-        self.points, self._left, self._begun, self.plays, Block.latest = [], [], False, True, self
+        self.points, self._groups, self._left, self._begun, self.plays, Block.latest = [], [], [], False, True, self
 
     def expect(self, report):
         events = layout.own_events(report.graph, report.plan, report.barrier)
@@ -182,6 +183,25 @@ def test_every_allocation_lands_beside_its_plugs_with_the_same_bits(stands_in):
     assert report.layout == "exact" and report.allocator is None
 
 
+@pytest.mark.parametrize("kind", ["batch norm", "parts"])
+def test_code_of_all_kinds_begins_every_point_in_order(stands_in, kind):
+    """... of ops whose results the next one makes, and of parts that share their code."""
+    torch.manual_seed(0)
+    if kind == "parts":
+        module, inputs, options = Gpt(d=128, layers=3), torch.randint(128, (2, 32, 64)), {"techniques": "all", "budget": "60%"}
+    else:
+        module, inputs, options = Cnn(channels=32), (torch.randn(32, 3, 32, 32), torch.randint(10, (32,))), {"budget": "80%"}
+    plain = twin(module)
+    step, report = planned(module, tuple(inputs), layout="exact", **options)
+    block = Block.latest
+    block.expect(report)
+    losses = [run(*inputs) for run in (step, plain)]
+    for loss in losses:
+        loss.backward()
+    assert equal([losses[0], *(p.grad for p in module.parameters())], [losses[1], *(p.grad for p in plain.parameters())])
+    assert block.points == [*range(len(block.arrangement.plugs))] and block.lost == 0
+
+
 def test_with_copies_code_arranges_before_each_fetch_too(stands_in):
     module, x = Net(), torch.randn(8192, 64)
     step, report = planned(module, x, budget="50%", layout="exact", techniques=["recompute", "offload"], link="100GB/s,1us")
@@ -244,6 +264,7 @@ def test_a_model_of_several_graphs_is_not_arranged(stands_in):
     with pytest.warns(lowtide.torch.LowtideWarning, match="models of one captured graph"):
         step = lowtide.torch.optimize(module, x, costs="flops", budget="80%", layout="exact", time=None, work=20_000)
         trained(step, module, x)
+    assert {report.layout for report in lowtide.torch.reports()[-2:]} <= {"exact", None} and lowtide.torch.reports()[-1].layout is None
 
 
 def test_a_report_tells_what_is_reserved_with_the_layout(stands_in):

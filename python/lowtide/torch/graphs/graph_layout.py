@@ -16,8 +16,8 @@ from ..settings import Settings
 from .group import Group
 from .records import GraphRecord
 
-_SEVERAL = ("layout='exact' is for models of one captured graph, and this one has several, whose tensors lie side by side: their memory is "
-            "taken as it comes")
+_SEVERAL = ("layout='exact' is for models of one captured graph, and this one has several, or one for each of several sizes, whose tensors "
+            "lie side by side: only the first of them is laid out")
 _NO_ROOM = ("layout='exact': no block was found in which all allocations of the plan land, so one block is taken before the first step, as with "
             "layout='prime'")
 
@@ -56,8 +56,9 @@ class GraphLayout:
             if self.block.arrangement is not None:
                 return
             self._say("no room", _NO_ROOM)
-            self.block = None
+            self.block, report.layout = None, "prime"
         elif self._settings.layout == "exact":
+            report.layout = report.known_taken = None
             return
         # what the plan counts as there and is not yet, such as the optimizer's state, comes from the block too
         self._size = block_size(graph, plan, barrier)
