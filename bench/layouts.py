@@ -9,7 +9,7 @@ import argparse
 import time
 from pathlib import Path
 
-from lowtide.frontend.planning import layout
+from lowtide.frontend.planning import layout, taken
 from table import Table
 
 import lowtide
@@ -26,14 +26,14 @@ def row(graph, plan):
 
     yield ratio(plain.reserved)
     yield ratio(lowtide.footprint(graph, plan, allocator="expandable_segments:True").reserved)
-    yield ratio(layout.taken(graph, plan, "", "prime", barrier).reserved)
+    yield ratio(taken.taken(graph, plan, "", "prime", barrier).reserved)
     began = time.perf_counter()
     found = layout.arrangement(graph, plan, barrier)
     seconds = time.perf_counter() - began
     if found is None:
         yield from ("", "", "", "", f"{seconds:.1f}")
         return
-    yield ratio(lowtide.replay_allocations(layout.arranged_events(graph, plan, barrier, found))["peaks"]["reserved"])
+    yield ratio(lowtide.replay_allocations(taken.arranged_events(graph, plan, barrier, found))["peaks"]["reserved"])
     count = max(1, len(found.offsets))
     yield f"{found.missed} of {count}"
     yield f"{sum(map(len, found.plugs)) / count:.1f}"

@@ -4,8 +4,9 @@ plugs included."""
 import random
 
 import pytest
-from lowtide.frontend.planning import layout
+from lowtide.frontend.planning import layout, taken
 from lowtide.frontend.planning.best_fit import BestFit, Request
+from lowtide.frontend.planning.own_events import own_events
 
 import lowtide
 
@@ -31,7 +32,7 @@ def test_events_are_those_of_the_core():
         core = [event for event in lowtide.plan_allocations(graph.edited(resident_bytes=0), lowtide.Plan(plan.steps, machine=plan.machine),
                                                             steps=1) if event != ("end_step",)]
         inputs = [t for t in graph.tensors if t.producer is None and t.bytes]
-        own = layout.own_events(graph, plan, None)
+        own = own_events(graph, plan, None)
         sizes = {event[1]: event[2] for event in core if event[0] == "allocate"}
         others = set(range(len(inputs)))  # the first that are allocated
         of_own = [event for event in core if event[1] not in others]
@@ -82,8 +83,8 @@ def test_plugs_let_requests_land_at_any_offset_that_can_be_reached(seed):
             plugs = block.plugs([Request(2 * MIB, at, 2 * MIB)])
             holding = block.hold(plugs)
             assert block.take(2 * MIB) == at
-            for taken in (at, *holding):
-                block.give(taken)
+            for place in (at, *holding):
+                block.give(place)
             assert sorted(block._begins.items()) == before, "plugs leave no trace"
 
 
@@ -91,7 +92,7 @@ def test_with_plugs_reserved_comes_down_to_the_planned_arena():
     missed = planned = 0
     for graph, plan in plans():
         found = layout.arrangement(graph, plan, None)
-        events = layout.arranged_events(graph, plan, None, found)
+        events = taken.arranged_events(graph, plan, None, found)
         replayed = lowtide.replay_allocations(events, every_event=True)
         assert replayed["out_of_memory"] is None
         # what others hold and small blocks come from segments of their own; the plan's large ones from one block
@@ -102,7 +103,7 @@ def test_with_plugs_reserved_comes_down_to_the_planned_arena():
         assert replayed["peaks"]["reserved"] <= found.block + sum(others) + (32 + 2 * len(others)) * MIB
         assert replayed["peaks"]["reserved"] < lowtide.footprint(graph, plan).reserved
         assert found.block + sum(others) <= 1.05 * live
-        count = 1 + max(event.buffer for event in layout.own_events(graph, plan, None))
+        count = 1 + max(event.buffer for event in own_events(graph, plan, None))
         for at, event in enumerate(events):
             if event[0] == "allocate" and event[1] >= len(others):
                 buffer = (event[1] - len(others)) % count
@@ -116,17 +117,17 @@ def test_with_plugs_reserved_comes_down_to_the_planned_arena():
 def test_a_block_taken_beforehand_takes_the_place_of_many_segments():
     graph = lowtide.generate("resnet", 150, seed=1)
     plan = lowtide.plan(graph, "75%", work=60_000).plan
-    plain, primed = (layout.taken(graph, plan, "", how, None) for how in (None, "prime"))
+    plain, primed = (taken.taken(graph, plan, "", how, None) for how in (None, "prime"))
     assert primed.reserved < .9 * plain.reserved and not primed.better
     assert plain.better == lowtide.footprint(graph, plan).better
-    assert layout.taken(graph, plan, EXPANDABLE, "prime", None).reserved == layout.taken(graph, plan, EXPANDABLE, None, None).reserved
+    assert taken.taken(graph, plan, EXPANDABLE, "prime", None).reserved == taken.taken(graph, plan, EXPANDABLE, None, None).reserved
 
 
 @pytest.mark.parametrize(("allocator", "cuts"), [
     ("", True), ("garbage_collection_threshold:0.8", True), ("large_segment_size_mb:64", True), (EXPANDABLE, False),
     ("max_split_size_mb:64", False), ("roundup_power2_divisions:4", False), ("roundup_power2_divisions:[>:8]", False)])
 def test_which_settings_cut_one_block(allocator, cuts):
-    assert layout.cuts_one_block(allocator) == cuts
+    assert taken.cuts_one_block(allocator) == cuts
 
 
 def test_small_plans_and_plans_without_large_tensors():

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 from lowtide.frontend.errors import BudgetError
-from lowtide.frontend.planning.layout import Taken
 from lowtide.frontend.planning.reserved import within_reserved
+from lowtide.frontend.planning.taken import Taken
 
 SETTINGS = "expandable_segments:True"
 

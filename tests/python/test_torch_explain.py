@@ -5,6 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.frontend.errors import size_text
+from lowtide.frontend.planning.taken import helps
 from torch_run import fresh
 from torch_zoo import Gpt
 
@@ -59,7 +61,9 @@ def test_for_a_gpu_it_says_what_the_allocator_reserves_and_what_would_help(capsy
     told = found.reserved(found.smallest)
     asked = lowtide.footprint(found.curve.graph, found.smallest.plan)
     assert (told.reserved, list(told.better)) == (asked.reserved, asked.better)
-    assert f"{told.better[0][0]} saves" in text and all(len(line) <= 100 for line in text.splitlines())
+    named = [outcome for outcome in (found.free, found.cheap, found.half, found.smallest) if outcome is not None]
+    assert all(f"{size_text(one.reserved):>9}{helps(one)}\n" in text for one in map(found.reserved, named))
+    assert all(len(line) <= 100 for line in text.splitlines())
     module, inputs = fresh(lambda: (Gpt(layers=1), (torch.randint(128, (2, 8)), torch.randint(128, (2, 8)))))
     on_cpu = lowtide.torch.explain(module, inputs, costs="flops", points=2, time=0.2, show=False)
     assert on_cpu.allocator is None and on_cpu.reserved(on_cpu.smallest) is None and "reserves" not in str(on_cpu)

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 from lowtide.frontend.planning import layout
 from lowtide.frontend.planning.best_fit import BestFit
+from lowtide.frontend.planning.own_events import own_events
 from lowtide.torch import settings
 from lowtide.torch.compat import cuda
 from lowtide.torch.device.allocations import allocations
@@ -84,9 +85,9 @@ class Block(arranged.ArrangedBlock):
         self.points, self._groups, self._left, self._begun, self.plays, Block.latest = [], [], [], False, True, self
 
     def expect(self, report):
-        events = layout.own_events(report.graph, report.plan, report.barrier)
-        large = layout._large(events)
-        self._groups = list(layout._groups([event for event in events if event.buffer in large], self.arrangement.firsts))
+        events = own_events(report.graph, report.plan, report.barrier)
+        large = layout.large_of(events)
+        self._groups = list(layout.groups([event for event in events if event.buffer in large], self.arrangement.firsts))
 
     @contextlib.contextmanager
     def half(self, *, forward):
@@ -163,7 +164,7 @@ def test_code_allocates_what_the_events_say():
     trained(step, module, x)
     module.zero_grad()
     seen = [size for size in allocations(lambda: step(x).backward()) if size > MIB]
-    expected = [e.bytes for e in layout.own_events(report.graph, report.plan, report.barrier) if e.tensor is not None and e.bytes > MIB]
+    expected = [e.bytes for e in own_events(report.graph, report.plan, report.barrier) if e.tensor is not None and e.bytes > MIB]
     remaining = iter(seen)
     assert all(size in remaining for size in expected), "in this order, beside workspaces"
     assert len(expected) > 12

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypedDict, TypeVar, Union
 
 import lowtide
 
-from .planning.layout import Layout
 from .roofline import DEVICES
 from .techniques import NOTHING, TRANSFORMS, Techniques, host_budget_of, link_of, techniques_of
 
@@ -18,6 +17,7 @@ Self = TypeVar("Self", bound="Options")
 
 Order = Literal["free", "given"]
 Footprint = Literal["live", "reserved"]
+Layout = Literal["prime", "exact"]
 Word = Union[str, float]  # a value of a solver's option: a name or a number
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from ..frontend.options import Options, PlannerOptions, link_text
-from ..frontend.planning.layout import cuts_one_block
+from ..frontend.planning.taken import cuts_one_block
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
 from ..frontend.techniques import bytes_of, names_offload

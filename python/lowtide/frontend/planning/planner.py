@@ -34,11 +34,11 @@ from ..techniques import TRANSFORMS, bytes_of
 from . import breakdown
 from .constraints import Constraints
 from .copies import COPIES, Step
-from .layout import Taken, taken
 from .report import Report, held_by
 from .reserved import within_reserved
 from .schedule import Schedule, schedule
 from .search import NotInParts, Search, Transforms
+from .taken import Taken, taken
 
 _ATTEMPTS = 3  # to find a plan whose copies the code can make unchanged
 

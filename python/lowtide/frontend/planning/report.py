@@ -15,10 +15,11 @@ import lowtide
 
 from ..errors import size_text
 from ..exactness import Exactness
+from ..options import Layout
 from ..program import Program
 from .constraints import Constraints, input_bytes
 from .copies import Step
-from .layout import Layout, Taken, helps, taken
+from .taken import Taken, helps, taken
 
 
 @dataclass(frozen=True)

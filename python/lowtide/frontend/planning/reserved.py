@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from ..errors import BudgetError, size_text
-from .layout import Taken
+from .taken import Taken
 
 _ROUNDS = 8  # plans to try, at most, before the one with the fewest live bytes
 _NARROW = 50  # a part of the budget, within which budgets of live bytes are the same

@@ -16,8 +16,8 @@ import lowtide
 from ...frontend.errors import size_text
 from ...frontend.options import Order, check_order, seconds, whole
 from ...frontend.planning.constraints import small_fixed_bytes
-from ...frontend.planning.layout import Taken, helps, taken
 from ...frontend.planning.report import time_text
+from ...frontend.planning.taken import Taken, helps, taken
 from ...frontend.roofline import DEVICES
 from ...frontend.techniques import Techniques
 from ..compat.fake import FakeTensor

@@ -9,7 +9,7 @@ import torch
 
 import lowtide
 
-from ....frontend.planning import layout
+from ....frontend.planning import layout, taken
 from ...compat.cuda import OwnPool
 from ..measure import mib
 from ..section import Context
@@ -66,16 +66,16 @@ def _compare_layouts(context: Context) -> None:
         if context.seconds_left < 8 or plan is None:
             continue
         arranged = layout.arrangement(graph, plan, None)
-        ways = [("prime", layout.primed_events(graph, plan, None))]
-        ways += [("exact", layout.arranged_events(graph, plan, None, arranged))] if arranged else []
+        ways = [("prime", taken.primed_events(graph, plan, None))]
+        ways += [("exact", taken.arranged_events(graph, plan, None, arranged))] if arranged else []
         for how, events in ways:
             expected = lowtide.replay_allocations(events)["peaks"]["reserved"]
             runs += 1
             if not context.on_gpu or expected > torch.cuda.mem_get_info()[0] // 2:
                 continue
-            _, taken = _replay(events)
-            if abs(taken / expected - 1) > _CLOSE:
-                off.append(f"{kind} {how}: {mib(taken)} reserved, {mib(expected)} in the model")
+            _, found = _replay(events)
+            if abs(found / expected - 1) > _CLOSE:
+                off.append(f"{kind} {how}: {mib(found)} reserved, {mib(expected)} in the model")
     context.say("reserved by layouts in one block", ["reserved"] if off else [], runs=runs, off=off)
 
 
