@@ -12,6 +12,7 @@ import torch
 
 from ..frontend import defaults
 from ..frontend.options import Options, PlannerOptions, link_text
+from ..frontend.planning.taken import cuts_one_block
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
 from ..frontend.techniques import bytes_of, names_offload
@@ -115,6 +116,8 @@ class Settings(Options):
         if self.named_offload is None:
             object.__setattr__(self, "named_offload", names_offload(given))
         object.__setattr__(self, "reserve", _reserve(self.reserve))
+        if self.inner != "eager" and self.layout == "exact":
+            raise ValueError("layout='exact' needs inner='eager': Inductor's code reuses storages in its own way")
         if self.inner != "eager" and self.named_offload and "offload" in self.techniques:
             raise ValueError("techniques: offload needs inner='eager': Inductor's code makes no copies to the host")
         if self.state_home == "host":
@@ -183,6 +186,17 @@ class Settings(Options):
         if self.allocator is None and device.type == "cuda":
             return allocator_settings()
         return super().allocator_on(device)
+
+    def check_layout(self, device: torch.device) -> None:
+        """Raises ValueError if allocations on that device cannot be laid out as the options say."""
+        if self.layout is None:
+            return
+        if device.type != "cuda":
+            raise ValueError(f"layout={self.layout!r} is for GPUs: the allocator of a {device.type} has no blocks that could be laid out")
+        allocator = self.allocator_on(device) or ""
+        if not cuts_one_block(allocator):
+            raise ValueError(f"layout={self.layout!r} needs an allocator that cuts one block into requests, and {allocator!r} says otherwise: "
+                             "expandable segments need no such block, and the others of these settings change what is cut")
 
     def told(self, program: Program, alone: bool) -> dict[str, Any]:
         """The arguments of a Problem for one of several graphs that share a budget."""
