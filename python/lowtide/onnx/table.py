@@ -13,7 +13,7 @@ from ..frontend.errors import size_text
 from .arena import ALIGNMENT, Arena
 from .model import Model
 
-_SHARES = (0.16, 0.22, 0.22, 0.25, 0.15)  # of the time, for each row and the arena
+_STEPS = (0.0, 0.2, 0.5, 0.2, 0.1, 0.0)  # from the smallest known peak towards the proven bound, of searches for less memory
 
 
 @dataclass(frozen=True)
@@ -68,24 +68,50 @@ class Table:
 
 def compare(model: Model, *, time: float | None = 5.0, work: int | None = None, seed: int = 1, threads: int = 0,
             alignment: int = ALIGNMENT) -> Table:
-    """The table of a model.  time: seconds for all of it.  work: for each row and the arena."""
-    graph = model.graph
+    """The table of a model.  time: seconds for all of it.  work: for each search."""
+    search = _Searches(model, time, work, seed, threads)
+    rows = [search.given(), search.row("in place", 0.15, "given", ["in_place"]), search.row("order", 0.2, "free", ["recompute"]),
+            search.row("order, in place", 0.2, "free", ["in_place", "recompute"])]
+    rows[3] = dataclasses.replace(min(rows[3], *rows[:3], key=lambda row: row.peak), what=rows[3].what, proven=rows[3].proven)
+    rows.append(search.recomputed(0.3, rows[-1]))
+    arena = model.place(rows[3].plan, alignment=alignment, time=None if time is None else 0.15 * time, work=work)
+    return Table(model.graph.name, model.graph.num_ops, model.weights, rows, arena)
 
-    def found(share: float, order: str, techniques: list[str], overhead: str = "0%") -> Any:
-        limit = None if time is None else share * time
-        return lowtide.fit(graph, overhead, order=order, techniques=techniques, time=limit, work=work, seed=seed, threads=threads)
 
-    def row(what: str, fit: Any) -> Row:
-        outcome = fit.outcome
-        proven = outcome.peak <= max(fit.floor, 0)
-        return Row(what, outcome.peak - model.weights, outcome.overhead or 0.0, proven, outcome.plan)
+class _Searches:
+    """The searches for the rows.  Each has a share of the time."""
 
-    rows = [Row("as given", graph.own_peak - model.weights, 0.0, False, lowtide.own_plan(graph)),
-            row("in place", found(_SHARES[0], "given", ["in_place"])), row("order", found(_SHARES[1], "free", ["recompute"])),
-            row("order, in place", found(_SHARES[2], "free", ["recompute", "in_place"])),
-            row("recomputed", found(_SHARES[3], "free", ["recompute", "in_place"], "1000%"))]
-    rows = rows[:4] + [min(rows[3:], key=lambda r: r.peak)] if rows[4].peak >= rows[3].peak else rows
-    if rows[4].what != "recomputed":
-        rows[4] = dataclasses.replace(rows[4], what="recomputed")
-    arena = model.place(rows[3].plan, alignment=alignment, time=None if time is None else _SHARES[4] * time, work=work)
-    return Table(graph.name, graph.num_ops, model.weights, rows, arena)
+    def __init__(self, model: Model, time: float | None, work: int | None, seed: int, threads: int) -> None:
+        self._model, self._graph, self._time = model, model.graph, time
+        self._limits: dict[str, Any] = {"work": work, "seed": seed, "threads": threads}
+
+    def given(self) -> Row:
+        return Row("as given", self._graph.own_peak - self._model.weights, 0.0, False, lowtide.own_plan(self._graph))
+
+    def row(self, what: str, share: float, order: str, techniques: list[str]) -> Row:
+        """The smallest peak of plans that compute nothing twice."""
+        fit = lowtide.fit(self._graph, "0%", order=order, techniques=techniques, time=self._seconds(share), **self._limits)
+        return self._of(what, fit.outcome, fit.floor)
+
+    def recomputed(self, share: float, best: Row) -> Row:
+        """The smallest peak of all plans that searches for smaller budgets find.  best: without recomputation.
+
+        A search for a budget right below a known peak may find nothing where one for less memory does, so steps differ.
+        """
+        techniques, found, floor = ["in_place", "recompute"], dataclasses.replace(best, what="recomputed", proven=False), 0
+        for step in _STEPS:
+            peak = found.peak + self._model.weights
+            if peak <= floor:
+                break
+            budget = peak - max(1, int(step * (peak - floor)))
+            outcome = lowtide.plan(self._graph, budget, techniques=techniques, time=self._seconds(share / len(_STEPS)), **self._limits)
+            floor = max(floor, outcome.floor or 0, budget + 1 if outcome.status == "infeasible" else 0)
+            found = found if outcome.plan is None else self._of("recomputed", outcome, floor)
+        return dataclasses.replace(found, proven=found.peak + self._model.weights <= floor)
+
+    def _of(self, what: str, outcome: Any, floor: int) -> Row:
+        assert outcome is not None, "the given order is such a plan"
+        return Row(what, outcome.peak - self._model.weights, outcome.overhead or 0.0, outcome.peak <= floor, outcome.plan)
+
+    def _seconds(self, share: float) -> float | None:
+        return None if self._time is None else share * self._time
