@@ -38,6 +38,8 @@ PYTHON = [
     [""],  # lowtide itself: what is bound of the core
     ["frontend"],
     ["frontend.planning"],
+    ["onnx"],
+    ["onnx.__main__"],
     ["torch.compat", "torch.step_errors"],
     ["torch.tensors"],
     ["torch.device", "torch.ranks"],

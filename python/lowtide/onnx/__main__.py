@@ -10,13 +10,15 @@ included; "act:60%" is a share of what is not weights.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import lowtide
 
-from ..frontend.errors import BudgetError
+from ..frontend.errors import BudgetError, size_text
 from ..frontend.roofline import DEVICES
 from .arena import ALIGNMENT
 from .compat import UnsupportedOnnxError
@@ -84,8 +86,21 @@ def _with_budget(model: Model, options: argparse.Namespace) -> lowtide.Plan:
     outcome = model.plan(options.budget, order=options.order, time=options.time, work=options.work, seed=options.seed,
                          techniques=options.techniques)
     assert outcome.plan is not None
-    print(outcome.to_json() if options.json else outcome)
+    print(json.dumps(_figures(model, outcome), indent=1) if options.json else _words(model, outcome))
     return outcome.plan
+
+
+def _figures(model: Model, outcome: lowtide.Outcome) -> dict[str, Any]:
+    """An outcome in the words of `lowtide plan --json`, with the weights."""
+    return {"model": model.graph.name, "status": outcome.status, "budget": outcome.budget, "peak": outcome.peak,
+            "own_peak": model.graph.own_peak, "weights": model.weights, "floor": outcome.floor, "duration": outcome.duration,
+            "bound": outcome.bound, "overhead": outcome.overhead}
+
+
+def _words(model: Model, outcome: lowtide.Outcome) -> str:
+    peak, overhead = outcome.peak or 0, outcome.overhead or 0.0
+    return (f"{model.graph.name}: peak {size_text(peak)} ({size_text(peak - model.weights)} without weights), unplanned "
+            f"{size_text(model.graph.own_peak)}, {100 * overhead:.2f} % more time, {outcome.status}")
 
 
 def _write(model: Model, plan: lowtide.Plan, options: argparse.Namespace) -> None:

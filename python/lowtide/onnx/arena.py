@@ -23,23 +23,23 @@ ALIGNMENT = 16  # bytes; what tflite-micro and ExecuTorch use
 
 @dataclass(frozen=True)
 class Place:
-    """offset, bytes: in the arena.  first, last: the positions in the order of the nodes between which it lies there; an input is there
+    """offset, size: in bytes.  first, last: the positions in the order of the nodes between which it lies there; an input is there
     before the first, at -1."""
 
     value: str
     offset: int
-    bytes: int
+    size: int
     first: int
     last: int
 
 
 @dataclass(frozen=True)
 class Arena:
-    """bytes: of the arena.  peak: the most that is live at once, which no arena is below.  greedy: the arenas that the rules of
+    """size: bytes of the arena.  peak: the most that is live at once, which no arena is below.  greedy: the arenas that the rules of
     other planners come to, by name.  nodes: in order, by name.  places: one for each value and each time that it is made."""
 
     model: str
-    bytes: int
+    size: int
     peak: int
     alignment: int
     greedy: dict[str, int]
@@ -48,9 +48,10 @@ class Arena:
 
     def to_json(self) -> str:
         """All places, as text."""
-        return json.dumps({"format": "lowtide-onnx-arena", "version": 1, "model": self.model, "bytes": self.bytes, "peak": self.peak,
+        return json.dumps({"format": "lowtide-onnx-arena", "version": 1, "model": self.model, "bytes": self.size, "peak": self.peak,
                            "alignment": self.alignment, "greedy": self.greedy, "nodes": self.nodes,
-                           "places": [vars(place) for place in self.places]}, indent=1)
+                           "places": [{"value": p.value, "offset": p.offset, "bytes": p.size, "first": p.first, "last": p.last}
+                                       for p in self.places]}, indent=1)
 
     def to_tflite_micro(self, names: Sequence[str] | None = None, subgraph: int = 0) -> bytes:
         """The buffer of the metadata entry "OfflineMemoryAllocation": 32-bit integers of the version, 1, the index of the sub-graph, the
@@ -60,8 +61,8 @@ class Arena:
         get -1.  Without names, the order of `places`.  Raises ModelError for a value that is made twice.
         """
         offsets = self._once("tflite-micro")
-        if self.bytes > 2**31 - 1:
-            raise ModelError(f"an arena of {self.bytes} bytes is too large for tflite-micro, whose offsets have 31 bits")
+        if self.size > 2**31 - 1:
+            raise ModelError(f"an arena of {self.size} bytes is too large for tflite-micro, whose offsets have 31 bits")
         listed = [offsets.get(name, -1) for name in (list(offsets) if names is None else names)]
         return struct.pack(f"<{3 + len(listed)}i", 1, subgraph, len(listed), *listed)
 
@@ -72,7 +73,7 @@ class Arena:
         """
         details = {name: {"memory_id": 1, "memory_offset_low": offset % 2**32, "memory_offset_high": offset >> 32}
                    for name, offset in self._once("ExecuTorch").items()}
-        return json.dumps({"non_const_buffer_sizes": [0, self.bytes], "allocation_info": details}, indent=1)
+        return json.dumps({"non_const_buffer_sizes": [0, self.size], "allocation_info": details}, indent=1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file."""

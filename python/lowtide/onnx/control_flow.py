@@ -74,8 +74,8 @@ def _loop(scope: Scope, place: int, node: Any, body: Any) -> list[Value]:
 
 
 def _scan(scope: Scope, place: int, node: Any, body: Any) -> list[Value]:
-    numbers = {a.name: a.i if a.name == "num_scan_inputs" else list(a.ints) for a in node.attribute}
-    scanned = int(numbers.get("num_scan_inputs", 0))
+    scanned = next((int(a.i) for a in node.attribute if a.name == "num_scan_inputs"), 0)
+    numbers = {a.name: list(a.ints) for a in node.attribute}
     given = [_varying(scope.value(name)) for name in node.input]
     states, sequences = given[:len(given) - scanned], given[len(given) - scanned:]
     axes = numbers.get("scan_input_axes") or [0] * scanned

@@ -45,7 +45,7 @@ def call_of(node: Any, given: Sequence[Value], made: Sequence[Value]) -> Call | 
     if kind in _UNARY and operands == 1:
         return Call(f"aten.{_UNARY[kind]}", {"self": 0})
     if kind in _BINARY and operands == 2:
-        names = {"self": 0, "exponent" if kind == "Pow" else "other": 1}
+        names: dict[str, int | list[int]] = {"self": 0, "exponent" if kind == "Pow" else "other": 1}
         return Call(f"aten.{_BINARY[kind]}", names, {"alpha": 1} if _BINARY[kind] in ("add", "sub") else {})
     rule = _RULES.get(kind)
     return rule(attributes, given, made) if rule else None

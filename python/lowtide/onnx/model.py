@@ -12,7 +12,7 @@ import lowtide
 
 from ..frontend.errors import BudgetError
 from ..frontend.options import Options
-from ..frontend.planning.search import refusal
+from ..frontend.planning.search import Found, refusal
 from ..frontend.roofline import DEVICES
 from . import control_flow
 from .arena import ALIGNMENT, Arena, arena_of
@@ -23,6 +23,7 @@ from .in_place import RUNTIMES
 from .infer import Scope
 from .lower import Lowered, lower
 from .read import read
+from .smallest import Limits, smallest
 
 _TECHNIQUES = ("recompute", "in_place")  # that a saved model can follow
 
@@ -46,21 +47,18 @@ class Model:
         options: those of lowtide.frontend.Options: order, time, work, seed, threads, techniques and others.  Raises BudgetError.
         """
         asked = Options("100%" if budget is None else budget, **{"time": 3.0, "techniques": _TECHNIQUES, **options})
-        limits = {"time": asked.time, "work": asked.work, "seed": asked.seed, "threads": asked.threads}
+        limits = Limits(asked.time, asked.work, asked.seed, asked.threads)
         techniques = sorted(asked.techniques)
         if budget is None:
-            found = lowtide.fit(self.graph, "0%", order=asked.order, techniques=techniques, **limits).outcome
+            found = lowtide.fit(self.graph, "0%", order=asked.order, techniques=techniques, **limits.share(1)).outcome
             assert found is not None, "the given order is such a plan"
             return found
         problem = lowtide.Problem(self.graph, asked.budget, order=asked.order, techniques=techniques)
-        outcome = lowtide.plan(problem, solver=asked.solver, options=dict(asked.solver_options), **limits)
+        outcome = lowtide.plan(problem, solver=asked.solver, options=dict(asked.solver_options), **limits.share(1))
         if outcome.plan is None:
-            raise self._refusal(problem, outcome, limits, techniques)
+            found, _ = smallest(self.graph, self.graph.own_peak, asked.order, techniques, limits)
+            raise refusal(problem, outcome, None if found is None else Found([], found, found.peak or 0))
         return outcome
-
-    def _refusal(self, problem: lowtide.Problem, outcome: lowtide.Outcome, limits: dict[str, Any], techniques: list[str]) -> BudgetError:
-        smallest = lowtide.fit(self.graph, "1000%", order=problem.order, techniques=techniques, **limits).outcome
-        return refusal(problem, outcome, None if smallest is None else _Smallest(smallest))
 
     def save(self, path: str | os.PathLike[str], plan: lowtide.Plan | lowtide.Outcome) -> None:
         """Write the model with its nodes in the planned order, and once more for each time that they are computed again.
@@ -91,13 +89,6 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<lowtide.onnx.Model: {self.path}, {self.graph.num_ops} ops>"
-
-
-class _Smallest:
-    """The plan with the smallest peak, as a refusal names it."""
-
-    def __init__(self, outcome: lowtide.Outcome) -> None:
-        self.outcome, self.peak = outcome, outcome.peak
 
 
 def load(path: str | os.PathLike[str], dims: Dims | None = None, *, runtime: str = "generic", device: str = "cpu",

@@ -5,16 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any
 
 import lowtide
 
 from ..frontend.errors import size_text
 from .arena import ALIGNMENT, Arena
 from .model import Model
-
-_STEPS = (0.0, 0.2, 0.5, 0.2, 0.1, 0.0)  # from the smallest known peak towards the proven bound, of searches for less memory
-
+from .smallest import Limits, smallest
 
 @dataclass(frozen=True)
 class Row:
@@ -47,9 +44,8 @@ class Table:
         return self.row("order, in place").plan
 
     def to_json(self) -> str:
-        rows = [{key: value for key, value in dataclasses.asdict(dataclasses.replace(row, plan=None)).items() if key != "plan"}  # type: ignore[arg-type]
-                for row in self.rows]
-        arena = {"bytes": self.arena.bytes, "live_peak": self.arena.peak, "alignment": self.arena.alignment, **self.arena.greedy}
+        rows = [{"what": row.what, "peak": row.peak, "overhead": row.overhead, "proven": row.proven} for row in self.rows]
+        arena = {"bytes": self.arena.size, "live_peak": self.arena.peak, "alignment": self.arena.alignment, **self.arena.greedy}
         return json.dumps({"model": self.model, "nodes": self.nodes, "weights": self.weights, "peaks": rows, "arena": arena}, indent=1)
 
     def __str__(self) -> str:
@@ -61,7 +57,7 @@ class Table:
             lines.append(f"{row.what:24} {row.peak:14,} {size_text(row.peak):>9} {100 * row.peak / first:6.1f}% {100 * row.overhead:8.1f}%"
                          f"{proven}")
         lines += ["", f"{'arena':24} {'bytes':>14} {'':>9} above the peak of \"order, in place\""]
-        for name, size in [("lowtide", self.arena.bytes), *((f"greedy, {n.replace('_', ' ')}", n_) for n, n_ in self.arena.greedy.items())]:
+        for name, size in [("lowtide", self.arena.size), *((f"greedy, {n.replace('_', ' ')}", n_) for n, n_ in self.arena.greedy.items())]:
             lines.append(f"{name:24} {size:14,} {size_text(size):>9} {100 * (size / (self.arena.peak or 1) - 1):6.2f}%")
         return "\n".join(lines)
 
@@ -69,7 +65,7 @@ class Table:
 def compare(model: Model, *, time: float | None = 5.0, work: int | None = None, seed: int = 1, threads: int = 0,
             alignment: int = ALIGNMENT) -> Table:
     """The table of a model.  time: seconds for all of it.  work: for each search."""
-    search = _Searches(model, time, work, seed, threads)
+    search = _Searches(model, Limits(time, work, seed, threads))
     rows = [search.given(), search.row("in place", 0.15, "given", ["in_place"]), search.row("order", 0.2, "free", ["recompute"]),
             search.row("order, in place", 0.2, "free", ["in_place", "recompute"])]
     rows[3] = dataclasses.replace(min(rows[3], *rows[:3], key=lambda row: row.peak), what=rows[3].what, proven=rows[3].proven)
@@ -81,37 +77,26 @@ def compare(model: Model, *, time: float | None = 5.0, work: int | None = None, 
 class _Searches:
     """The searches for the rows.  Each has a share of the time."""
 
-    def __init__(self, model: Model, time: float | None, work: int | None, seed: int, threads: int) -> None:
-        self._model, self._graph, self._time = model, model.graph, time
-        self._limits: dict[str, Any] = {"work": work, "seed": seed, "threads": threads}
+    def __init__(self, model: Model, limits: Limits) -> None:
+        self._graph, self._weights, self._limits = model.graph, model.weights, limits
 
     def given(self) -> Row:
-        return Row("as given", self._graph.own_peak - self._model.weights, 0.0, False, lowtide.own_plan(self._graph))
+        return Row("as given", self._graph.own_peak - self._weights, 0.0, False, lowtide.own_plan(self._graph))
 
     def row(self, what: str, share: float, order: str, techniques: list[str]) -> Row:
         """The smallest peak of plans that compute nothing twice."""
-        fit = lowtide.fit(self._graph, "0%", order=order, techniques=techniques, time=self._seconds(share), **self._limits)
+        fit = lowtide.fit(self._graph, "0%", order=order, techniques=techniques, **self._limits.share(share))
+        assert fit.outcome is not None, "the given order is such a plan"
         return self._of(what, fit.outcome, fit.floor)
 
     def recomputed(self, share: float, best: Row) -> Row:
-        """The smallest peak of all plans that searches for smaller budgets find.  best: without recomputation.
+        """The smallest peak of all plans.  best: without recomputation."""
+        limits = dataclasses.replace(self._limits, time=self._limits.share(share)["time"])
+        outcome, floor = smallest(self._graph, best.peak + self._weights, "free", ["in_place", "recompute"], limits)
+        if outcome is None:
+            return dataclasses.replace(best, what="recomputed", proven=best.peak + self._weights <= floor)
+        return self._of("recomputed", outcome, floor)
 
-        A search for a budget right below a known peak may find nothing where one for less memory does, so steps differ.
-        """
-        techniques, found, floor = ["in_place", "recompute"], dataclasses.replace(best, what="recomputed", proven=False), 0
-        for step in _STEPS:
-            peak = found.peak + self._model.weights
-            if peak <= floor:
-                break
-            budget = peak - max(1, int(step * (peak - floor)))
-            outcome = lowtide.plan(self._graph, budget, techniques=techniques, time=self._seconds(share / len(_STEPS)), **self._limits)
-            floor = max(floor, outcome.floor or 0, budget + 1 if outcome.status == "infeasible" else 0)
-            found = found if outcome.plan is None else self._of("recomputed", outcome, floor)
-        return dataclasses.replace(found, proven=found.peak + self._model.weights <= floor)
-
-    def _of(self, what: str, outcome: Any, floor: int) -> Row:
-        assert outcome is not None, "the given order is such a plan"
-        return Row(what, outcome.peak - self._model.weights, outcome.overhead or 0.0, outcome.peak <= floor, outcome.plan)
-
-    def _seconds(self, share: float) -> float | None:
-        return None if self._time is None else share * self._time
+    def _of(self, what: str, outcome: lowtide.Outcome, floor: int) -> Row:
+        assert outcome.peak is not None and outcome.plan is not None
+        return Row(what, outcome.peak - self._weights, outcome.overhead or 0.0, outcome.peak <= floor, outcome.plan)

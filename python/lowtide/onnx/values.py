@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnx import TensorProto, TypeProto, helper
+from onnx import TensorProto, helper
 
 from .errors import ModelError
 from .number_types import bytes_of, check_type
