@@ -10,7 +10,6 @@ import onnx
 
 import lowtide
 
-from ..frontend.errors import BudgetError
 from ..frontend.options import Options
 from ..frontend.planning.search import Found, refusal
 from ..frontend.roofline import DEVICES

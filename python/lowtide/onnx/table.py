@@ -13,6 +13,7 @@ from .arena import ALIGNMENT, Arena
 from .model import Model
 from .smallest import Limits, smallest
 
+
 @dataclass(frozen=True)
 class Row:
     """One way to run the model.  peak: without weights.  proven: is no smaller one possible in this way?"""
