@@ -64,7 +64,9 @@ PlacementObject place(const GraphObject& graph, const PlanObject& plan, std::int
   if (!time && !work) time = kSeconds;
   CancelToken token;
   Limits limits(Search(time, work, seed, 1).limits(token));
-  PlacementObject result{.graph = graph, .alignment = settings.alignment};
+  PlacementObject result;
+  result.graph = graph;
+  result.alignment = settings.alignment;
   run_beside(
       token, [&] { result.placed = layout::place_plan(*graph, file.plan, settings, limits); },
       [](bool) {});

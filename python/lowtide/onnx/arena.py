@@ -96,7 +96,7 @@ def arena_of(graph: lowtide.Graph, lowered: Lowered, plan: lowtide.Plan, alignme
     placed = lowtide.place(bare, lowtide.Plan(plan.steps), alignment=alignment, time=time, work=work)
     places = list(_places(bare, lowered, list(plan.steps), placed.offsets))
     peak = lowtide.simulate(bare, lowtide.Plan(plan.steps)).peak
-    return Arena(graph.name, placed.arena, peak, alignment, getattr(placed,"baselines",{}), [graph.op(op).name for op in plan.sequence], places)
+    return Arena(graph.name, placed.arena, peak, alignment, placed.baselines, [graph.op(op).name for op in plan.sequence], places)
 
 
 def _places(graph: lowtide.Graph, lowered: Lowered, steps: list[tuple[Any, ...]],

@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from .errors import ModelError
+from .number_types import check_type
 from .read import label, subgraphs
 from .values import SMALL, Value, larger, merged, of_tensor, of_type, with_dims
 
@@ -29,6 +30,7 @@ _LIKE_INPUT = frozenset({  # com.microsoft's, which onnx does not know: results 
     "SoftmaxGrad", "SoftmaxGrad_13", "LogSoftmaxGrad", "SigmoidGrad", "TanhGrad", "DropoutGrad", "BiasDropout"})
 _SAME_AS = {  # com.microsoft's, with the operator of onnx whose shapes they have
     "FusedConv": "Conv", "FusedMatMul": "MatMul", "TransposeMatMul": "MatMul", "FusedGemm": "Gemm", "MatMulIntegerToFloat": "MatMul"}
+_MISFIT = onnx.shape_inference.InferenceError
 _BROADCAST = {"QLinearAdd": (0, 3), "QLinearMul": (0, 3)}
 
 
@@ -58,15 +60,19 @@ class Scope:
     def infer(self, inputs: Iterable[tuple[str, Value]], control_flow: Callable[[Scope, int, Any], list[Value]]) -> None:
         """Fill `values`.  inputs: of the graph.  control_flow: the results of a node with sub-graphs."""
         self.values.update(inputs)
+        for name, value in self.values.items():
+            check_type(value.dtype, f"'{name}'")
         self.values.update((tensor.name, of_tensor(tensor)) for tensor in self.graph.initializer)
         for sparse in self.graph.sparse_initializer:
             self.values[sparse.values.name] = Value(sparse.values.data_type, tuple(sparse.dims), constant=True)
         for place, node in enumerate(self.graph.node):
             try:
                 made = control_flow(self, place, node) if any(True for _ in subgraphs(node)) else self._results(node)
-            except onnx.shape_inference.InferenceError as error:
-                raise ModelError(f"{label(node, place)} does not fit the shapes of what it reads: "
-                                 f"{' '.join(str(error).split())[:300]}") from error
+            except ModelError:
+                raise
+            except Exception as error:  # onnx's own, of several types
+                fits = "does not fit the shapes of what it reads" if isinstance(error, _MISFIT) else "cannot be read by onnx"
+                raise ModelError(f"{label(node, place)} {fits}: {' '.join(str(error).split())[:300]}") from error
             for name, value in zip(node.output, made):
                 if name:
                     self.values[name] = self._settled(name, value)

@@ -118,6 +118,10 @@ def check_known(value: Value, name: str, maker: str) -> None:
     if value.shape is None:
         raise ModelError(f"{what} has no shape that can be inferred: set all its extents, as in --dim {name}=1x128 "
                          f"(dims={{'{name}': (1, 128)}})")
+    if any(extent is not None and extent < 0 for extent in value.shape):
+        raise ModelError(f"{what} has a negative extent, {list(value.shape)}: the file is damaged")
+    if value.known and value.bytes >= 2**63:
+        raise ModelError(f"{what} has {value.bytes} bytes, more than any memory: check its extents, {list(value.shape)}")
     missing = [i for i, extent in enumerate(value.shape) if extent is None]
     if missing:
         raise ModelError(f"{what} has no known extent in {_places(missing)} of {len(value.shape)}: set "
