@@ -14,12 +14,16 @@ import lowtide
 
 from ..frontend.draft import GraphBuilder, Op
 from . import kinds
+from .errors import ModelError
 from .in_place import is_view, overwritable
 from .infer import RANDOM, Scope
 from .number_types import name_of
 from .read import label, reads, subgraphs
 from .values import Value, check_known
 from .work import nanoseconds, operations
+
+
+_MOST = 2**62  # operations and bytes
 
 
 @dataclass
@@ -62,8 +66,11 @@ class _Lowering:
             if made and all(self._scope.value(name).constant for name in made):
                 found.static.append(place)
             elif is_view(node, made) and node.output[0] not in outputs and not self._scope.value(node.input[0]).constant:
-                self._known(node.output[0])
-                found.tensor[node.output[0]] = self._number(node.input[0])
+                value, number = self._known(node.output[0]), self._number(node.input[0])
+                if value.bytes != found.builder.tensors[number]["bytes"]:
+                    raise ModelError(f"{label(node, place)} makes {value.bytes} bytes of {found.builder.tensors[number]['bytes']} that it reads: "
+                                     "the file is damaged, or says a wrong shape (value_info)")
+                found.tensor[node.output[0]] = number
                 found.views[node.output[0]] = place
             else:
                 self._op(place, node)
@@ -112,6 +119,8 @@ class _Lowering:
             count, workspace, weights = _bodies(scope, place)
             if weights:
                 inputs.append(builder.tensor(f"{node.name or names[0]}/weights", weights, "parameter", [weights], "u8", stays=True))
+        if count >= _MOST or sum(value.bytes for value in [*named, *made]) >= _MOST:
+            raise ModelError(f"{label(node, place)} does more than can be counted, {count} operations: check the extents of what it reads")
         op = Op(node.name or f"{node.op_type}_{place}", f"onnx.{node.domain + '.' if node.domain else ''}{node.op_type}", inputs, outputs,
                 nanoseconds(self._device, count, named, made), workspace=workspace, attributes={"flops": count},
                 recomputable=_may_repeat(node))

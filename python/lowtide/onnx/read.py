@@ -46,6 +46,7 @@ def prepared(model: Any, name: str, folder: Path) -> Any:
         except Exception as error:  # raised in C++, without a type of its own
             raise ModelError(f"{name}: its functions cannot be inlined: {_first_line(error)}") from error
     graph = model.graph
+    _check_names(graph, name)
     for tensor in _tensors(graph):
         _check_external(tensor, name, folder)
     if len(graph.node) == 0:
@@ -130,6 +131,20 @@ def _order(graph: Any, name: str, around: Callable[[str], bool]) -> list[int]:
     except CycleError as error:
         ring = " <- ".join(label(graph.node[i], i) for i in error.args[1][:5])
         raise ModelError(f"{name}: its nodes read each other's results in a cycle, so no order can run them: {ring}") from error
+
+
+def _check_names(graph: Any, name: str) -> None:
+    """protobuf hands out a text that is no UTF-8 as bytes."""
+    words = [word for node in graph.node for word in (node.name, node.op_type, node.domain, *node.input, *node.output)]
+    words += [tensor.name for tensor in graph.initializer]
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        words += [value.name, *(dim.dim_param for dim in value.type.tensor_type.shape.dim)]
+    wrong = next((word for word in words if not isinstance(word, str)), None)
+    if wrong is not None:
+        raise ModelError(f"{name}: the name {wrong!r} is no UTF-8: the file is damaged")
+    for node in graph.node:
+        for _, inner in subgraphs(node):
+            _check_names(inner, name)
 
 
 def _tensors(graph: Any) -> Iterable[Any]:
