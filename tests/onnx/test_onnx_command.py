@@ -36,7 +36,7 @@ def path(tmp_path, monkeypatch):
 def test_a_table(path, capsys):
     assert main([path, "--dim", "batch=2", "--work", "5000"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("model.onnx: 7 ops, weights 28 B; without these:") and shown.count("proven smallest") == 4
+    assert shown.startswith("model.onnx: 7 ops, weights 28 B; without these:") and "  proven smallest\n" in shown
     for line in ("as given", "in place", "order", "order, in place", "recomputed", "lowtide", "greedy, by size"):
         assert f"\n{line} " in shown
     assert main([path, "--dim", "batch=2", "--work", "5000", "--json"]) == 0
