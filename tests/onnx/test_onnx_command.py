@@ -42,7 +42,7 @@ def test_a_table(path, capsys):
     assert main([path, "--dim", "batch=2", "--work", "5000", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [row["what"] for row in told["peaks"]] == ["as given", "in place", "order", "order, in place", "recomputed"]
-    assert told["peaks"][0]["peak"] > told["peaks"][3]["peak"] == told["arena"]["live_peak"] == told["arena"]["bytes"]
+    assert told["peaks"][0]["peak"] > told["peaks"][3]["peak"] == told["arena"]["live_peak"] <= told["arena"]["bytes"]
 
 
 def test_all_files(path, capsys):

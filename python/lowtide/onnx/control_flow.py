@@ -52,7 +52,7 @@ def _outputs(scope: Scope, place: int, graph: Any, inputs: list[Value]) -> list[
                          f"{len(inputs)}: the file is damaged")
     sort_nodes(graph, f"sub-graph '{graph.name}'", scope.has)
     inner = Scope(scope.model, graph, scope.dims, scope)
-    inner.infer(((value.name, given) for value, given in zip(graph.input, inputs, strict=True)), results)
+    inner.infer(((value.name, given) for value, given in zip(graph.input, inputs)), results)
     scope.inner.setdefault(place, []).append(inner)
     return [_varying(inner.value(value.name)) for value in graph.output]
 

@@ -92,10 +92,10 @@ class Scope:
         if node.op_type in ("Shape", "Size") and given and given[0].known:
             return [_shape(node, given[0])]
         made = self._inferred(node, given) or unknown
-        if not _is_pure(node) or not all(value.constant for name, value in zip(node.input, given, strict=True) if name):
+        if not _is_pure(node) or not all(value.constant for name, value in zip(node.input, given) if name):
             return made
         small = all(value.known and value.elements <= SMALL for value in made)
-        if small and all(value.data is not None for name, value in zip(node.input, given, strict=True) if name):
+        if small and all(value.data is not None for name, value in zip(node.input, given) if name):
             computed = self._computed(node, given)
             if computed is not None:
                 return computed
@@ -108,15 +108,15 @@ class Scope:
         if version is None or not onnx.defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
             return None
         schema = onnx.defs.get_schema(node.op_type, version, node.domain)
-        types = {name: value.type_proto() for name, value in zip(node.input, given, strict=True) if name}
-        data = {name: value.data for name, value in zip(node.input, given, strict=True) if name and value.data is not None}
+        types = {name: value.type_proto() for name, value in zip(node.input, given) if name}
+        data = {name: value.data for name, value in zip(node.input, given) if name and value.data is not None}
         imports = [helper.make_opsetid(domain, v) for domain, v in self.versions.items()]
         found = onnx.shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=imports,
                                                         ir_version=self.model.ir_version)
         made = [_found(found, name) for name in node.output]
-        if all(value.known for name, value in zip(node.output, made, strict=True) if name):
+        if all(value.known for name, value in zip(node.output, made) if name):
             return made
-        return [merged(a, b) for a, b in zip(made, self._of_body(node, types, data), strict=True)]
+        return [merged(a, b) for a, b in zip(made, self._of_body(node, types, data))]
 
     def _of_body(self, node: Any, types: dict[str, Any], data: dict[str, Any]) -> list[Value]:
         """By the function that defines an operator, which inference of one node does not look into."""
@@ -155,7 +155,7 @@ class Scope:
 
     def _computed(self, node: Any, given: list[Value]) -> list[Value] | None:
         """The results of a small node, None where the reference evaluator does not know it."""
-        feeds = {name: numpy_helper.to_array(value.data) for name, value in zip(node.input, given, strict=True) if name}
+        feeds = {name: numpy_helper.to_array(value.data) for name, value in zip(node.input, given) if name}
         inputs = [helper.make_value_info(name, self.value(name).type_proto()) for name in feeds]
         outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
         graph = helper.make_graph([node], "folded", inputs, outputs)
@@ -163,7 +163,7 @@ class Scope:
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                arrays = dict(zip((o.name for o in outputs), ReferenceEvaluator(model).run(None, feeds), strict=True))
+                arrays = dict(zip((o.name for o in outputs), ReferenceEvaluator(model).run(None, feeds)))
             return [of_tensor(numpy_helper.from_array(np.asarray(arrays[name]))) if name else Value(TensorProto.UNDEFINED, None)
                     for name in node.output]
         except Exception:  # whatever it may lack, the numbers are then not known

@@ -22,7 +22,6 @@ from .read import label, reads, subgraphs
 from .values import Value, check_known
 from .work import nanoseconds, operations
 
-
 _MOST = 2**62  # operations and bytes
 
 
@@ -113,7 +112,7 @@ class _Lowering:
         made = [self._known(name) for name in names]
         inputs = list(dict.fromkeys(self._number(name) for name in read))
         outputs = [self._add(name, None) for name in names]
-        named = [value for name, value in zip(node.input, given, strict=True) if name]
+        named = [value for name, value in zip(node.input, given) if name]
         count, workspace = operations(node, named, made), 0
         if place in scope.inner:
             count, workspace, weights = _bodies(scope, place)
@@ -187,7 +186,7 @@ def _body(scope: Scope) -> tuple[int, int, int]:
         else:
             count += operations(node, [scope.value(name) for name in node.input if name], made)
         if not is_view(node, names):
-            for name, value in zip(names, made, strict=True):
+            for name, value in zip(names, made):
                 live += value.bytes
                 leaving[last.get(name, place)] = leaving.get(last.get(name, place), 0) + value.bytes
         peak = max(peak, live + inside)

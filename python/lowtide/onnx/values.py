@@ -97,7 +97,7 @@ def merged(a: Value, b: Value) -> Value:
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         shape = a.shape if a.shape is not None else b.shape
     else:
-        shape = tuple(x if x is not None else y for x, y in zip(a.shape, b.shape, strict=True))
+        shape = tuple(x if x is not None else y for x, y in zip(a.shape, b.shape))
     return Value(dtype, shape, a.constant, a.data)
 
 
@@ -105,7 +105,7 @@ def larger(a: Value, b: Value) -> Value:
     """A value that either of two branches makes: the larger extents, so that the bytes are a limit."""
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return a if a.shape == b.shape else Value(a.dtype, None)
-    shape = tuple(None if x is None or y is None else max(x, y) for x, y in zip(a.shape, b.shape, strict=True))
+    shape = tuple(None if x is None or y is None else max(x, y) for x, y in zip(a.shape, b.shape))
     return Value(a.dtype, shape)
 
 
