@@ -70,6 +70,21 @@ def test_a_quantized_graph(load):
     assert '"flops":18432' in model.graph.op(1).attributes.replace(" ", "")
 
 
+def test_quantized_weights_are_held_as_they_are_stored(load):
+    nodes = [node("DequantizeLinear", "w scale zero", "f"), node("MatMul", "x f", "y")]
+    constants = [numbers("scale", 0.1, FLOAT), numbers("zero", 0, INT8), numbers("w", np.ones((16, 16)), INT8)]
+    model = load(model_of(nodes, {"x": [4, 16]}, ["y"], constants))
+    assert model.weights == 256 and model.graph.tensor(1).dtype == "i8" and model.graph.op(0).kind == "onnx.MatMul"
+
+
+def test_outputs_may_be_inputs_and_constants(load, tmp_path):
+    model = load(model_of([node("Exp", "x", "a"), node("Identity", "x", "y"), node("ConstantOfShape", "n", "c")], {"x": [4]},
+                          ["a", "y", "c", "x"], [numbers("n", [6])]))
+    assert [model.graph.tensor(t).name for t in model.graph.outputs] == ["a", "y", "c", "x"]
+    model.save(tmp_path / "planned.onnx", model.plan(work=100, time=None))
+    assert lowtide.onnx.load(tmp_path / "planned.onnx").graph.num_ops == 2
+
+
 def test_kinds_of_the_table_can_be_split_and_others_plan(load):
     nodes = [node("Conv", "x k bias", "a", pads=[1] * 4), node("Relu", "a", "b"), node("Mine", "b", "c", domain="mine"),
              node("Flatten", "c", "d"), node("Gemm", "d w bias2", "y", transB=1)]

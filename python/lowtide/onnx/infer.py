@@ -24,6 +24,8 @@ from .read import label, subgraphs
 from .values import SMALL, Value, larger, merged, of_tensor, of_type, with_dims
 
 RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
+_GROWS = frozenset({"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})  # by their data
+_TINY = 64  # elements read by a node that is computed without a look at how much it makes
 _LIKE_INPUT = frozenset({  # com.microsoft's, which onnx does not know: results are as their first operand
     "Gelu", "FastGelu", "QuickGelu", "BiasGelu", "LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization",
     "SkipSimplifiedLayerNormalization", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "FastGeluGrad", "GeluGrad", "ReluGrad",
@@ -91,11 +93,17 @@ class Scope:
         given = [self.value(name) for name in node.input]
         if node.op_type in ("Shape", "Size") and given and given[0].known:
             return [_shape(node, given[0])]
+        read = [value for name, value in zip(node.input, given) if name]
+        constant = _is_pure(node) and all(value.constant for value in read)
+        seen = constant and all(value.data is not None for value in read)
+        tiny = seen and node.op_type not in _GROWS and sum(value.elements for value in read) <= _TINY
+        computed = self._computed(node, given) if tiny else None
+        if computed is not None:
+            return computed
         made = self._inferred(node, given) or unknown
-        if not _is_pure(node) or not all(value.constant for name, value in zip(node.input, given) if name):
+        if not constant:
             return made
-        small = all(value.known and value.elements <= SMALL for value in made)
-        if small and all(value.data is not None for name, value in zip(node.input, given) if name):
+        if seen and not tiny and all(value.known and value.elements <= SMALL for value in made):
             computed = self._computed(node, given)
             if computed is not None:
                 return computed

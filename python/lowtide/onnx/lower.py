@@ -53,6 +53,9 @@ class _Lowering:
         self._used = {value.name for value in scope.graph.output}.union(*map(reads, scope.graph.node))
         self._made_by = {name: label(node, i) for i, node in enumerate(scope.graph.node) for name in node.output if name}
 
+        self._constants = {name: node for node in scope.graph.node for name in node.output if name and scope.value(name).constant}
+        self._packed: set[str] = set()  # constants that are held in fewer bytes than are read
+
     def run(self) -> Lowered:
         graph, found = self._scope.graph, self._found
         constants = {tensor.name for tensor in graph.initializer}
@@ -89,13 +92,21 @@ class _Lowering:
         return value
 
     def _add(self, name: str, role: str | None) -> int:
-        value = self._known(name)
+        value = self._stored(name) if role == "parameter" else self._known(name)
         number = self._found.builder.tensor(name, value.bytes, role, value.extents, name_of(value.dtype),
                                             stays=role == "parameter" or (role == "input" and not self._free_inputs))
         if role == "input" and self._free_inputs:
             self._found.builder.tensors[number]["releasable"] = True
         self._found.tensor[name] = number
         return number
+
+    def _stored(self, name: str) -> Value:
+        """A constant as runtimes hold it: quantized weights as they are in the file, and dequantized where they are read."""
+        node = self._constants.get(name)
+        if node is None or node.op_type != "DequantizeLinear":
+            return self._known(name)
+        self._packed.add(name)
+        return self._known(node.input[0])
 
     def _number(self, name: str) -> int:
         """The number of a value's tensor; a constant has one from its first reader on."""
@@ -127,7 +138,7 @@ class _Lowering:
             op.in_place = [[self._number(node.input[i]), outputs[0]] for i in overwritable(node, self._runtime, given, made[0])
                            if self._may_be_overwritten(node.input[i], node)]
             call = kinds.call_of(node, given, made)
-            if call is not None and len(inputs) == len(read):
+            if call is not None and len(inputs) == len(read) and self._packed.isdisjoint(read):
                 op.kind = call.kind
                 for key, entries in kinds.describe(call, node, given, made[0], self._number).items():
                     setattr(op, key, entries)
