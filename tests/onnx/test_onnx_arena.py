@@ -79,6 +79,12 @@ def test_the_forms_of_runtimes(tmp_path):
     assert json.loads((tmp_path / "arena.json").read_text()) == told
 
 
+def test_values_of_no_bytes_need_no_place(tmp_path):
+    model = lowtide.onnx.load(saved(random_model(3), tmp_path / "model.onnx"), {"batch": 0})
+    arena = model.place(model.plan(work=1_000, time=None))
+    assert all(place.size for place in arena.places)
+
+
 def test_a_value_in_two_places_is_refused_where_a_runtime_cannot_say_it(tmp_path):
     nodes = [node("Exp", "x", "a"), node("Neg", "a", "b"), node("Add", "a b", "y")]
     model = loaded(model_of(nodes, {"x": [4]}, ["y"]), tmp_path)

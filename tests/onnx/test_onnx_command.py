@@ -62,6 +62,7 @@ def test_all_files(path, capsys):
 @pytest.mark.parametrize(("options", "code", "said"), [
     (["--dim", "batch=2", "--budget", "100"], 1, "no plan keeps this step within 100 B"),
     ([], 2, "the extents of the input 'x' are open: set them, as in --dim batch=1"),
+    (["--dim", "batch=2", "--time", "-1"], 2, "time must be a number of seconds, 0 or more, not -1.0"),
     (["--dim", "batch"], 2, "--dim batch: that must be NAME=N"),
     (["--dim", "batch=2", "--budget", "0.5"], 2, "budget"),
     (["--dim", "batch=2", "--work", "100", "-o", "nowhere/planned.onnx"], 2, "nowhere/planned.onnx")])

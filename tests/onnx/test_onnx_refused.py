@@ -129,6 +129,8 @@ def test_options(tmp_path):
     model = lowtide.onnx.load(path)
     with pytest.raises(lowtide.onnx.BudgetError, match="no plan of it can take less than 32 B"):
         model.plan(20, work=100, time=None)
+    with pytest.raises(lowtide.onnx.ModelError, match="techniques recompute and in_place alone, not offload, split;"):
+        model.plan("100%", techniques="split,offload,recompute")
     with pytest.raises(ValueError, match="order must be"):
         model.plan(order="any")
 

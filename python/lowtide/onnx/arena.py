@@ -119,6 +119,8 @@ def _places(graph: lowtide.Graph, lowered: Lowered, steps: list[tuple[Any, ...]]
             continue
         position += 1
         for t in over:
+            if t not in live:  # of no bytes
+                continue
             offset, first = live.pop(t)
             found.append((first, t, offset, position))
             live[dict(graph.op(index).in_place)[t]] = offset, position

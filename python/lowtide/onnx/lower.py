@@ -131,8 +131,9 @@ class _Lowering:
                 inputs.append(builder.tensor(f"{node.name or names[0]}/weights", weights, "parameter", [weights], "u8", stays=True))
         if count >= _MOST or sum(value.bytes for value in [*named, *made]) >= _MOST:
             raise ModelError(f"{label(node, place)} does more than can be counted, {count} operations: check the extents of what it reads")
+        origin = node.name.rpartition("/")[0].strip("/").replace("/", ".") or None  # exporters write the modules into names
         op = Op(node.name or f"{node.op_type}_{place}", f"onnx.{node.domain + '.' if node.domain else ''}{node.op_type}", inputs, outputs,
-                nanoseconds(self._device, count, named, made), workspace=workspace, attributes={"flops": count},
+                nanoseconds(self._device, count, named, made), origin=origin, workspace=workspace, attributes={"flops": count},
                 recomputable=_may_repeat(node))
         if names and names[0] == node.output[0]:
             op.in_place = [[self._number(node.input[i]), outputs[0]] for i in overwritable(node, self._runtime, given, made[0])

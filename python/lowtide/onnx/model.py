@@ -48,6 +48,9 @@ class Model:
         asked = Options("100%" if budget is None else budget, **{"time": 3.0, "techniques": _TECHNIQUES, **options})
         limits = Limits(asked.time, asked.work, asked.seed, asked.threads)
         techniques = sorted(asked.techniques)
+        if not asked.techniques <= set(_TECHNIQUES):
+            raise ModelError(f"a planned model can follow the techniques {' and '.join(_TECHNIQUES)} alone, not "
+                             f"{', '.join(sorted(asked.techniques - set(_TECHNIQUES)))}; lowtide.plan takes its graph with others")
         if budget is None:
             found = lowtide.fit(self.graph, "0%", order=asked.order, techniques=["in_place"], **limits.share(1)).outcome
             assert found is not None, "the given order is such a plan"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import lowtide
 
 from ..frontend.errors import size_text
+from ..frontend.options import seconds
 from .arena import ALIGNMENT, Arena
 from .model import Model
 from .smallest import Limits, smallest
@@ -50,7 +51,7 @@ class Table:
         return json.dumps({"model": self.model, "nodes": self.nodes, "weights": self.weights, "peaks": rows, "arena": arena}, indent=1)
 
     def __str__(self) -> str:
-        first = self.rows[0].peak or 1
+        first, peak = self.rows[0].peak or 1, self.arena.peak
         lines = [f"{self.model}: {self.nodes} ops, weights {size_text(self.weights)}; without these:", "",
                  f"{'peak':24} {'bytes':>14} {'':>9} {'share':>7} {'more time':>9}"]
         for row in self.rows:
@@ -59,13 +60,14 @@ class Table:
                          f"{proven}")
         lines += ["", f"{'arena':24} {'bytes':>14} {'':>9} above the peak of \"order, in place\""]
         for name, size in [("lowtide", self.arena.size), *((f"greedy, {n.replace('_', ' ')}", n_) for n, n_ in self.arena.greedy.items())]:
-            lines.append(f"{name:24} {size:14,} {size_text(size):>9} {100 * (size / (self.arena.peak or 1) - 1):6.2f}%")
+            lines.append(f"{name:24} {size:14,} {size_text(size):>9} {100 * (size / peak - 1 if peak else 0):6.2f}%")
         return "\n".join(lines)
 
 
 def compare(model: Model, *, time: float | None = 5.0, work: int | None = None, seed: int = 1, threads: int = 0,
             alignment: int = ALIGNMENT) -> Table:
     """The table of a model.  time: seconds for all of it.  work: for each search."""
+    time = seconds(time)
     search = _Searches(model, Limits(time, work, seed, threads))
     rows = [search.given(), search.row("in place", 0.15, "given", model.graph), search.row("order", 0.2, "free", _apart(model.graph)),
             search.row("order, in place", 0.2, "free", model.graph)]
