@@ -4,7 +4,7 @@
     python -m lowtide.onnx model.onnx --dim batch=1 --budget 12MiB -o planned.onnx --arena arena.json
 
 Without a budget the plan is the one with the smallest peak that computes nothing twice.  A budget limits the whole peak, weights
-included; "act:60%" is a share of what is not weights.
+included; "act:60%" is a share of what is neither weights nor inputs.
 """
 
 from __future__ import annotations

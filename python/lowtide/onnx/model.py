@@ -40,8 +40,8 @@ class Model:
         self._proto, self._lowered = proto, lowered
 
     def plan(self, budget: int | str | None = None, **options: Any) -> lowtide.Outcome:
-        """A plan within the budget, as of lowtide.plan: the whole peak, weights included; "act:60%" is a share of what is not
-        weights.  Without a budget, the plan with the smallest peak that computes nothing twice.
+        """A plan within the budget, as of lowtide.plan: the whole peak, weights included; "act:60%" is a share of what is
+        neither weights nor inputs.  Without a budget, the plan with the smallest peak that computes nothing twice.
 
         options: those of lowtide.frontend.Options: order, time, work, seed, threads, techniques and others.  Raises BudgetError.
         """
