@@ -62,6 +62,13 @@ def test_the_saved_order_has_the_planned_peak(tmp_path):
     assert lowtide.onnx.load(tmp_path / "planned.onnx").graph.own_peak == outcome.peak
 
 
+def test_every_row_of_a_table_can_be_saved(tmp_path):
+    model = lowtide.onnx.load(saved(random_model(1), tmp_path / "given.onnx"), {"batch": 3})
+    for row in lowtide.onnx.compare(model, time=None, work=2_000).rows:
+        model.save(tmp_path / "planned.onnx", row.plan)
+        assert lowtide.onnx.load(tmp_path / "planned.onnx", {"batch": 3}).graph.num_ops >= model.graph.num_ops
+
+
 def test_what_is_computed_again_has_fresh_names(tmp_path):
     nodes = [node("Exp", "x", "a", name="first"), node("Neg", "a", "b"), node("Add", "a b", "y")]
     path = saved(model_of(nodes, {"x": [4]}, ["y", "a"]), tmp_path / "given.onnx")

@@ -18,6 +18,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from . import microsoft
 from .errors import ModelError
 from .number_types import check_type
 from .read import label, subgraphs
@@ -26,14 +27,7 @@ from .values import SMALL, Value, larger, merged, of_tensor, of_type, with_dims
 RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
 _GROWS = frozenset({"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})  # by their data
 _TINY = 64  # elements read by a node that is computed without a look at how much it makes
-_LIKE_INPUT = frozenset({  # com.microsoft's, which onnx does not know: results are as their first operand
-    "Gelu", "FastGelu", "QuickGelu", "BiasGelu", "LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization",
-    "SkipSimplifiedLayerNormalization", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "FastGeluGrad", "GeluGrad", "ReluGrad",
-    "SoftmaxGrad", "SoftmaxGrad_13", "LogSoftmaxGrad", "SigmoidGrad", "TanhGrad", "DropoutGrad", "BiasDropout"})
-_SAME_AS = {  # com.microsoft's, with the operator of onnx whose shapes they have
-    "FusedConv": "Conv", "FusedMatMul": "MatMul", "TransposeMatMul": "MatMul", "FusedGemm": "Gemm", "MatMulIntegerToFloat": "MatMul"}
 _MISFIT = onnx.shape_inference.InferenceError
-_BROADCAST = {"QLinearAdd": (0, 3), "QLinearMul": (0, 3)}
 
 
 class Scope:
@@ -57,7 +51,7 @@ class Scope:
             if name in scope.values:
                 return scope.values[name]
             scope = scope.outer
-        return Value(TensorProto.UNDEFINED, None)
+        return microsoft.UNKNOWN
 
     def infer(self, inputs: Iterable[tuple[str, Value]], control_flow: Callable[[Scope, int, Any], list[Value]]) -> None:
         """Fill `values`.  inputs: of the graph.  control_flow: the results of a node with sub-graphs."""
@@ -87,7 +81,7 @@ class Scope:
     # ---- one node
 
     def _results(self, node: Any) -> list[Value]:
-        unknown = [Value(TensorProto.UNDEFINED, None)] * len(node.output)
+        unknown = [microsoft.UNKNOWN] * len(node.output)
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
             return [_constant(node)]
         given = [self.value(name) for name in node.input]
@@ -111,7 +105,7 @@ class Scope:
 
     def _inferred(self, node: Any, given: list[Value]) -> list[Value] | None:
         if node.domain == "com.microsoft":
-            return self._of_microsoft(node, given)
+            return microsoft.results(node, given, self.versions.get("", onnx.defs.onnx_opset_version()), self._inferred)
         version = self.versions.get(node.domain) or self.versions.get("ai.onnx" if node.domain == "" else node.domain)
         if version is None or not onnx.defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
             return None
@@ -141,26 +135,6 @@ class Scope:
         found = {value.name: value.type for value in inferred.graph.value_info}
         return [_found(found, name) for name in node.output]
 
-    def _of_microsoft(self, node: Any, given: list[Value]) -> list[Value] | None:
-        if node.op_type in _SAME_AS and not any(a.name.startswith("trans") and a.i for a in node.attribute):
-            copy = onnx.NodeProto()
-            copy.CopyFrom(node)
-            copy.op_type, copy.domain = _SAME_AS[node.op_type], ""
-            schema = onnx.defs.get_schema(copy.op_type, self.versions.get("", onnx.defs.onnx_opset_version()))
-            del copy.input[schema.max_input:]
-            known = {a for a in schema.attributes}
-            kept = [a for a in copy.attribute if a.name in known]
-            del copy.attribute[:]
-            copy.attribute.extend(kept)
-            return self._inferred(copy, given[:len(copy.input)])
-        if node.op_type in _BROADCAST:
-            a, b = (given[i] for i in _BROADCAST[node.op_type])
-            if a.known and b.known:
-                return [Value(a.dtype, tuple(np.broadcast_shapes(a.extents, b.extents)))]
-        if node.op_type in _LIKE_INPUT and given and given[0].known:
-            return [Value(given[0].dtype, given[0].shape)] + [Value(TensorProto.UNDEFINED, None)] * (len(node.output) - 1)
-        return None
-
     def _computed(self, node: Any, given: list[Value]) -> list[Value] | None:
         """The results of a small node, None where the reference evaluator does not know it."""
         feeds = {name: numpy_helper.to_array(value.data) for name, value in zip(node.input, given) if name}
@@ -172,7 +146,7 @@ class Scope:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 arrays = dict(zip((o.name for o in outputs), ReferenceEvaluator(model).run(None, feeds)))
-            return [of_tensor(numpy_helper.from_array(np.asarray(arrays[name]))) if name else Value(TensorProto.UNDEFINED, None)
+            return [of_tensor(numpy_helper.from_array(np.asarray(arrays[name]))) if name else microsoft.UNKNOWN
                     for name in node.output]
         except Exception:  # whatever it may lack, the numbers are then not known
             return None
@@ -184,7 +158,7 @@ def either(a: list[Value], b: list[Value]) -> list[Value]:
 
 
 def _found(found: Mapping[str, Any], name: str) -> Value:
-    return of_type(found[name], name, {}) if name and name in found else Value(TensorProto.UNDEFINED, None)
+    return of_type(found[name], name, {}) if name and name in found else microsoft.UNKNOWN
 
 
 def _is_pure(node: Any) -> bool:

@@ -90,7 +90,8 @@ class _Searches:
         """The smallest peak of plans that compute nothing twice.  graph: the model's, or the same with fewer pairs in place."""
         fit = lowtide.fit(graph, "0%", order=order, techniques=["in_place"], **self._limits.share(share))
         assert fit.outcome is not None, "the given order is such a plan"
-        return self._of(what, fit.outcome, fit.floor)
+        found = self._of(what, fit.outcome, fit.floor)
+        return found if graph is self._graph else dataclasses.replace(found, plan=lowtide.Plan(found.plan.steps))
 
     def recomputed(self, share: float, best: Row) -> Row:
         """The smallest peak of all plans.  best: without recomputation."""
