@@ -77,16 +77,22 @@ def test_operators_of_onnx_runtime(load):
              node("QLinearAveragePool", "cat s z s z", "mean", kernel_shape=[2, 2], strides=[2, 2], **own), node("Flatten", "pool", "flat"),
              node("QGemm", "flat s z w s z", "gemm", **own), node("Gelu", "gemm", "gelu", **own), node("FusedConv", "x k", "conv", activation="Relu", **own),
              node("MatMulNBits", "gelu packed scales", "bits", K=6, N=32, bits=4, block_size=32, **own),
-             node("DynamicQuantizeMatMul", "bits wide scale1", "dyn", **own)]
+             node("DynamicQuantizeMatMul", "bits wide scale1", "dyn", **own), node("FusedMatMul", "x x", "fused", transA=1, **own)]
     constants = [numbers("s", 0.1, FLOAT), numbers("z", 0, INT8), numbers("w", np.ones((8, 6)), INT8), numbers("k", np.ones((5, 4, 3, 3)), FLOAT),
                  numbers("packed", np.ones((32, 1, 16)), TensorProto.UINT8), numbers("scales", np.ones(32), FLOAT),
                  numbers("wide", np.ones((32, 7)), INT8), numbers("scale1", [1.0], FLOAT)]
-    model = load(model_of(nodes, {"q": (INT8, [2, 4, 6, 6]), "x": [1, 4, 8, 8]}, ["mean", "conv", "dyn"], constants))
+    model = load(model_of(nodes, {"q": (INT8, [2, 4, 6, 6]), "x": [1, 4, 8, 8]}, ["mean", "conv", "dyn", "fused"], constants))
     found = {t.name: t.shape for t in model.graph.tensors}
-    assert {name: found[name] for name in ("cat", "pool", "mean", "gemm", "gelu", "conv", "bits", "dyn")} == {
+    assert {name: found[name] for name in ("cat", "pool", "mean", "gemm", "gelu", "conv", "bits", "dyn", "fused")} == {
         "cat": [2, 8, 6, 6], "pool": [2, 8, 1, 1], "mean": [2, 8, 3, 3], "gemm": [2, 6], "gelu": [2, 6], "conv": [1, 5, 6, 6], "bits": [2, 32],
-        "dyn": [2, 7]}
+        "dyn": [2, 7], "fused": [1, 4, 8, 8]}
     assert model.graph.tensor(0).dtype == "i8" and sizes(model)["gemm"] == 48
+
+
+def test_an_operator_before_onnx_had_it(load):
+    """ONNX Runtime's optimizer writes LayerNormalization into models of older operator sets."""
+    model = load(model_of([node("LayerNormalization", "x w", "y")], {"x": [2, 8]}, ["y"], [numbers("w", np.ones(8), FLOAT)], opset=12))
+    assert sizes(model)["y"] == 64
 
 
 def test_quantized_weights_are_held_as_they_are_stored(load):

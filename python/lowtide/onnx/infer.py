@@ -104,11 +104,13 @@ class Scope:
         return [Value(value.dtype, value.shape, constant=True) for value in made]
 
     def _inferred(self, node: Any, given: list[Value]) -> list[Value] | None:
-        if node.domain == "com.microsoft":
-            return microsoft.results(node, given, self.versions.get("", onnx.defs.onnx_opset_version()), self._inferred)
+        if any(value.dtype == TensorProto.UNDEFINED for name, value in zip(node.input, given) if name):
+            return None  # what makes it is named later
         version = self.versions.get(node.domain) or self.versions.get("ai.onnx" if node.domain == "" else node.domain)
-        if version is None or not onnx.defs.has(node.op_type, max_inclusive_version=version, domain=node.domain):
-            return None
+        known = version is not None and onnx.defs.has(node.op_type, max_inclusive_version=version, domain=node.domain)
+        if version is None or not known:  # ONNX Runtime has some of its own among those of onnx
+            own = node.domain in ("", "com.microsoft")
+            return microsoft.results(node, given, self.versions.get("", onnx.defs.onnx_opset_version()), self._inferred) if own else None
         schema = onnx.defs.get_schema(node.op_type, version, node.domain)
         types = {name: value.type_proto() for name, value in zip(node.input, given) if name}
         data = {name: value.data for name, value in zip(node.input, given) if name and value.data is not None}

@@ -21,8 +21,7 @@ _LIKE_FIRST = frozenset({
     "LogSoftmaxGrad_13", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QuickGelu", "ReluGrad", "RotaryEmbedding",
     "SigmoidGrad", "SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SoftmaxGrad",
     "SoftmaxGrad_13", "TanhGrad"})
-_SAME_AS = {"FusedConv": "Conv", "FusedGemm": "Gemm", "FusedMatMul": "MatMul", "TransposeMatMul": "MatMul",
-            "QLinearAveragePool": "AveragePool"}
+_SAME_AS = {"FusedConv": "Conv", "FusedGemm": "Gemm", "QLinearAveragePool": "AveragePool"}
 _SUMS = frozenset({"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"})  # whose fourth result is the sum
 
 
@@ -34,7 +33,7 @@ def results(node: Any, given: list[Value], opset: int, infer: Infer) -> list[Val
     if node.op_type in _LIKE_FIRST:
         first = Value(given[0].dtype, given[0].shape)
         return [first if i == 0 or (i == 3 and node.op_type in _SUMS) else UNKNOWN for i in range(len(node.output))]
-    if node.op_type in _SAME_AS and not any(name.startswith("trans") and value for name, value in attributes.items()):
+    if node.op_type in _SAME_AS:
         return _as(_SAME_AS[node.op_type], node, given, opset, infer)
     rule = _RULES.get(node.op_type)
     made = rule(attributes, given) if rule and all(value.known for value in given) else None
@@ -67,6 +66,14 @@ def _product_to_float(attributes: Mapping[str, Any], given: list[Value]) -> Valu
     return _product(given[0], given[1], given[2].dtype) if min(ranks) >= 2 else None
 
 
+def _transposed_product(attributes: Mapping[str, Any], given: list[Value]) -> Value | None:
+    if min(len(value.extents) for value in given[:2]) < 2 or attributes.get("transBatchA") or attributes.get("transBatchB"):
+        return None
+    a, b = (Value(value.dtype, (*value.extents[:-2], *value.extents[:-3:-1])) if attributes.get(name) else value
+            for name, value in zip(("transA", "transB"), given))
+    return _product(a, b, a.dtype)
+
+
 def _gemm(attributes: Mapping[str, Any], given: list[Value]) -> Value:
     rows = given[0].extents[::-1] if attributes.get("transA") else given[0].extents
     columns = given[3].extents[::-1] if attributes.get("transB") else given[3].extents
@@ -96,5 +103,5 @@ def _attention(attributes: Mapping[str, Any], given: list[Value]) -> Value | Non
 
 _RULES: dict[str, Callable[[Mapping[str, Any], list[Value]], Value | None]] = {
     "QLinearAdd": _broadcast, "QLinearMul": _broadcast, "MatMulIntegerToFloat": _product_to_float,
-    "DynamicQuantizeMatMul": _product_to_float, "QGemm": _gemm, "QLinearConcat": _concatenation,
+    "DynamicQuantizeMatMul": _product_to_float, "FusedMatMul": _transposed_product, "TransposeMatMul": _transposed_product, "QGemm": _gemm, "QLinearConcat": _concatenation,
     "QLinearGlobalAveragePool": _global_pool, "MatMulNBits": _packed_product, "MultiHeadAttention": _attention}

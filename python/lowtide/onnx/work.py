@@ -27,7 +27,7 @@ def operations(node: Any, given: list[Value], made: list[Value]) -> int:
             return 2 * given[0].elements * math.prod(weight[1:])
         return 2 * made[0].elements * math.prod(weight[1:])
     if kind in _PRODUCTS and given and given[0].extents:
-        transposed = any(a.name in ("transA", "trans_A") and a.i for a in node.attribute)
+        transposed = any(a.name == "transA" and a.i for a in node.attribute)
         return 2 * made[0].elements * given[0].extents[-2 if transposed and len(given[0].extents) > 1 else -1]
     if kind in _RECURRENT and len(given) > 2:
         steps = math.prod(given[0].extents[:2])
