@@ -122,8 +122,7 @@ void bind_place(nb::module_& module) {
       .def_prop_ro(
           "bound", [](const PlacementObject& p) { return p.placed.bound.count(); },
           "No arena of this plan is smaller.")
-      .def_prop_ro("baselines", &baselines_of,
-                   nb::sig("def baselines(self) -> dict[str, int]"),
+      .def_prop_ro("baselines", &baselines_of, nb::sig("def baselines(self) -> dict[str, int]"),
                    "Bytes of the arenas that the rules of other planners come to, by the names of "
                    "`lowtide place --baselines`. Computed at each access.")
       .def_prop_ro(

@@ -69,9 +69,10 @@ class _Lowering:
                 found.static.append(place)
             elif is_view(node, made) and node.output[0] not in outputs and not self._scope.value(node.input[0]).constant:
                 value, number = self._known(node.output[0]), self._number(node.input[0])
-                if value.bytes != found.builder.tensors[number]["bytes"]:
-                    raise ModelError(f"{label(node, place)} makes {value.bytes} bytes of {found.builder.tensors[number]['bytes']} that it reads: "
-                                     "the file is damaged, or says a wrong shape (value_info)")
+                read = found.builder.tensors[number]["bytes"]
+                if value.bytes != read:
+                    raise ModelError(f"{label(node, place)} makes {value.bytes} bytes of {read} that it reads: the file is damaged, or says "
+                                     "a wrong shape (value_info)")
                 found.tensor[node.output[0]] = number
                 found.views[node.output[0]] = place
             else:

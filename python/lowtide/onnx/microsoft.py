@@ -103,5 +103,5 @@ def _attention(attributes: Mapping[str, Any], given: list[Value]) -> Value | Non
 
 _RULES: dict[str, Callable[[Mapping[str, Any], list[Value]], Value | None]] = {
     "QLinearAdd": _broadcast, "QLinearMul": _broadcast, "MatMulIntegerToFloat": _product_to_float,
-    "DynamicQuantizeMatMul": _product_to_float, "FusedMatMul": _transposed_product, "TransposeMatMul": _transposed_product, "QGemm": _gemm, "QLinearConcat": _concatenation,
-    "QLinearGlobalAveragePool": _global_pool, "MatMulNBits": _packed_product, "MultiHeadAttention": _attention}
+    "DynamicQuantizeMatMul": _product_to_float, "FusedMatMul": _transposed_product, "TransposeMatMul": _transposed_product,
+    "QGemm": _gemm, "QLinearConcat": _concatenation, "QLinearGlobalAveragePool": _global_pool, "MatMulNBits": _packed_product, "MultiHeadAttention": _attention}

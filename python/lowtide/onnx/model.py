@@ -12,6 +12,7 @@ import lowtide
 
 from ..frontend.options import Options
 from ..frontend.planning.search import Found, refusal
+from ..frontend.planning.smallest import Limits, smallest
 from ..frontend.roofline import DEVICES
 from . import control_flow
 from .arena import ALIGNMENT, Arena, arena_of
@@ -22,7 +23,6 @@ from .in_place import RUNTIMES
 from .infer import Scope
 from .lower import Lowered, lower
 from .read import read
-from .smallest import Limits, smallest
 
 _TECHNIQUES = ("recompute", "in_place")  # that a saved model can follow
 

@@ -10,9 +10,9 @@ import lowtide
 
 from ..frontend.errors import size_text
 from ..frontend.options import seconds
+from ..frontend.planning.smallest import Limits, smallest
 from .arena import ALIGNMENT, Arena
 from .model import Model
-from .smallest import Limits, smallest
 
 
 @dataclass(frozen=True)
