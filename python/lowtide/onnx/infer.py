@@ -24,7 +24,8 @@ from .number_types import check_type
 from .read import label, subgraphs
 from .values import SMALL, Value, larger, merged, of_tensor, of_type, with_dims
 
-RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
+RANDOM = frozenset({"Bernoulli", "BiasDropout", "BitmaskBiasDropout", "BitmaskDropout", "Multinomial", "RandomNormal",
+                    "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
 _GROWS = frozenset({"ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})  # by their data
 _TINY = 64  # elements read by a node that is computed without a look at how much it makes
 _MISFIT = onnx.shape_inference.InferenceError

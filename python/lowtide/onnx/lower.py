@@ -14,6 +14,7 @@ import lowtide
 
 from ..frontend.draft import GraphBuilder, Op
 from . import kinds
+from .bodies import bodies
 from .errors import ModelError
 from .in_place import is_view, overwritable
 from .infer import RANDOM, Scope
@@ -52,7 +53,6 @@ class _Lowering:
         self._found = Lowered()
         self._used = {value.name for value in scope.graph.output}.union(*map(reads, scope.graph.node))
         self._made_by = {name: label(node, i) for i, node in enumerate(scope.graph.node) for name in node.output if name}
-
         self._constants = {name: node for node in scope.graph.node for name in node.output if name and scope.value(name).constant}
         self._packed: set[str] = set()  # constants that are held in fewer bytes than are read
 
@@ -127,7 +127,7 @@ class _Lowering:
         named = [value for name, value in zip(node.input, given) if name]
         count, workspace = operations(node, named, made), 0
         if place in scope.inner:
-            count, workspace, weights = _bodies(scope, place)
+            count, workspace, weights = bodies(scope, place)
             if weights:
                 inputs.append(builder.tensor(f"{node.name or names[0]}/weights", weights, "parameter", [weights], "u8", stays=True))
         if count >= _MOST or sum(value.bytes for value in [*named, *made]) >= _MOST:
@@ -163,45 +163,3 @@ def _draws(node: Any) -> bool:
 def _may_repeat(node: Any) -> bool:
     """Is a second run known to give the same?  Operators of other domains may do anything; sub-graphs are not repeated."""
     return node.domain in ("", "ai.onnx", "ai.onnx.ml", "com.microsoft") and not any(True for _ in subgraphs(node))
-
-
-def _bodies(scope: Scope, place: int) -> tuple[int, int, int]:
-    """Operations, workspace and weights of a node's sub-graphs."""
-    counts, peaks, weights = [], [], 0
-    for inner in scope.inner[place]:
-        count, peak, held = _body(inner)
-        counts.append(count)
-        peaks.append(peak)
-        weights += held
-    return max(counts) * scope.trips.get(place, 1), max(peaks), weights
-
-
-def _body(scope: Scope) -> tuple[int, int, int]:
-    """Operations of one run, the peak of its values, and the bytes of its constants, each freed after its last reader."""
-    graph, last = scope.graph, {}
-    for place, node in enumerate(graph.node):
-        last.update(dict.fromkeys(reads(node), place))
-    last.update({value.name: len(graph.node) for value in graph.output})
-    count = live = peak = 0
-    weights = sum(scope.value(tensor.name).bytes for tensor in graph.initializer if tensor.name in last)
-    leaving: dict[int, int] = {}
-    for place, node in enumerate(graph.node):
-        names, inside = [name for name in node.output if name], 0
-        for name in names:
-            check_known(scope.value(name), name, f"{label(node, place)} makes")
-        made = [scope.value(name) for name in names]
-        if all(value.constant for value in made):
-            weights += sum(value.bytes for value in made if value.data is None) if names else 0
-            continue
-        if place in scope.inner:
-            more, inside, held = _bodies(scope, place)
-            count, weights = count + more, weights + held
-        else:
-            count += operations(node, [scope.value(name) for name in node.input if name], made)
-        if not is_view(node, names):
-            for name, value in zip(names, made):
-                live += value.bytes
-                leaving[last.get(name, place)] = leaving.get(last.get(name, place), 0) + value.bytes
-        peak = max(peak, live + inside)
-        live -= leaving.pop(place, 0)
-    return count, peak, weights
