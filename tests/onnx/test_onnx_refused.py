@@ -142,3 +142,5 @@ def test_a_package_that_is_missing_or_too_old(package, said, tmp_path):
     (tmp_path / "onnx.py").write_text(package)
     done = subprocess.run([sys.executable, "-c", "import lowtide; lowtide.onnx"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and f"UnsupportedOnnxError: {said}" in done.stderr
+    done = subprocess.run([sys.executable, "-m", "lowtide.onnx", "model.onnx"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith(f"lowtide.onnx: {said}") and done.stderr.count("\n") == 1

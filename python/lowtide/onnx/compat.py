@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 _OLDEST = (1, 19)
 
 
@@ -10,7 +12,17 @@ class UnsupportedOnnxError(ImportError):
 
 
 def check_version() -> None:
-    """Raises UnsupportedOnnxError unless a supported version of onnx can be imported."""
+    """Raises UnsupportedOnnxError unless a supported version of onnx can be imported; the command says the same and ends."""
+    try:
+        _check()
+    except UnsupportedOnnxError as error:
+        if sys.argv[:1] != ["-m"]:  # Python's own, until it has found the module of `python -m`
+            raise
+        print(f"lowtide.onnx: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _check() -> None:
     oldest = ".".join(map(str, _OLDEST))
     remedy = f"pip install 'onnx>={oldest}' (or lowtide[onnx])"
     try:
