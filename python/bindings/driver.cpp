@@ -56,19 +56,6 @@ std::vector<Plan> starts_of(nb::handle start) {
   return starts;
 }
 
-driver::FootprintTerms footprint_of(const std::string& word, const std::string& allocator) {
-  driver::FootprintTerms terms;
-  for (const Footprint kind : kFootprints) {
-    if (to_string(kind) != word) continue;
-    terms.kind = kind;
-    if (!allocator.empty() && kind != Footprint::reserved)
-      throw InputError("allocator", "is of use with footprint=\"reserved\" only");
-    terms.allocator = layout::parse_allocator_settings(allocator);
-    return terms;
-  }
-  throw InputError("footprint \"" + word + "\"", "is not one of live, arena, reserved");
-}
-
 ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& objective,
                        nb::handle time_limit, const GivenTerms& terms,
                        const std::optional<nb::dict>& live_limits) {
@@ -183,6 +170,19 @@ void bind_progress(nb::module_& module) {
 }
 
 }  // namespace
+
+driver::FootprintTerms footprint_of(const std::string& word, const std::string& allocator) {
+  driver::FootprintTerms terms;
+  for (const Footprint kind : kFootprints) {
+    if (to_string(kind) != word) continue;
+    terms.kind = kind;
+    if (!allocator.empty() && kind != Footprint::reserved)
+      throw InputError("allocator", "is of use with footprint=\"reserved\" only");
+    terms.allocator = layout::parse_allocator_settings(allocator);
+    return terms;
+  }
+  throw InputError("footprint \"" + word + "\"", "is not one of live, arena, reserved");
+}
 
 Search::Search(std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
                int threads)

@@ -67,8 +67,8 @@ struct OutcomeObject {
   FoundBy how;  // it was asked for: solver, seed, limits
   bool supported = true;
   double seconds = 0;
-  driver::FootprintTerms footprint = {};    // what the budget limits
-  std::optional<driver::Taken> taken = {};  // of it, by the plan
+  driver::FootprintTerms footprint = {};  // what the budget limits
+  std::optional<Taken> taken = {};        // of it, by the plan
   // Made when first asked for.
   mutable std::shared_ptr<const PlanFile> file = nullptr;
 

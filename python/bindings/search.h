@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/driver/footprint.h"
 #include "lowtide/io/plan_json.h"
 
 #include "convert.h"
@@ -43,5 +44,8 @@ struct GivenOptions {
 // Options of this solver; a dict in the place of a value gives some ops one of their own, by their
 // names or indices.
 GivenOptions options_of(const std::string& solver, const std::optional<nb::dict>& given);
+
+// What budgets limit, by the keyword arguments `footprint` and `allocator`. Throws InputError.
+driver::FootprintTerms footprint_of(const std::string& word, const std::string& allocator);
 
 }  // namespace lowtide::python

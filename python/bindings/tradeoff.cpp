@@ -26,12 +26,14 @@ namespace {
 
 struct CurveObject {
   GraphObject graph;
+  driver::FootprintTerms footprint;
   std::shared_ptr<const Tradeoff> curve;
   FoundBy how;
   io::RunFacts facts;
 };
 struct FitObject {
   GraphObject graph;
+  driver::FootprintTerms footprint;
   std::shared_ptr<const Fit> fit;
   FoundBy how;
   io::RunFacts facts;
@@ -47,6 +49,8 @@ OutcomeObject outcome_of(const Object& from, const std::shared_ptr<const Whole>&
   outcome.asked.terms = whole->terms;
   outcome.outcome = {whole, &point.outcome};
   outcome.how = from.how;
+  outcome.footprint = from.footprint;
+  outcome.taken = point.taken;
   return outcome;
 }
 
@@ -69,10 +73,12 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
                  std::optional<std::int64_t> work, std::uint64_t seed, int threads,
                  const std::optional<nb::dict>& options, nb::object progress, nb::handle device,
                  const std::optional<std::string>& link, nb::handle techniques, nb::handle derate,
-                 nb::handle host_budget, nb::handle costs) {
+                 nb::handle host_budget, nb::handle costs, const std::string& footprint,
+                 const std::string& allocator) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::CurveRequest request;
+  request.footprint = footprint_of(footprint, allocator);
   request.terms = terms_of({order, device, link, techniques, derate, host_budget, costs}, *graph);
   request.from = budget_of(from, *graph, "from_");
   request.to = budget_of(to, *graph, "to");
@@ -93,6 +99,7 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
     request.watcher = [&](const driver::CurveProgress& now) { courier.post(now); };
   CurveObject result;
   result.graph = graph;
+  result.footprint = request.footprint;
   result.how = search.found_by(solver, request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph, own.guests);
   const auto begun = std::chrono::steady_clock::now();
@@ -111,10 +118,12 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
                    std::optional<std::int64_t> work, std::uint64_t seed, int threads,
                    const std::optional<nb::dict>& options, nb::object progress, nb::handle device,
                    const std::optional<std::string>& link, nb::handle techniques, nb::handle derate,
-                   nb::handle host_budget, nb::handle costs) {
+                   nb::handle host_budget, nb::handle costs, const std::string& footprint,
+                   const std::string& allocator) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::FitRequest request;
+  request.footprint = footprint_of(footprint, allocator);
   request.terms = terms_of({order, device, link, techniques, derate, host_budget, costs}, *graph);
   request.time_limit = overhead_limit_of(overhead, *graph);
   GivenOptions own = options_of(solver, options);
@@ -128,6 +137,7 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
     request.watcher = [&](const driver::FitProgress& now) { courier.post(now); };
   FitObject result;
   result.graph = graph;
+  result.footprint = request.footprint;
   result.how = search.found_by(solver, request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph, own.guests);
   const auto begun = std::chrono::steady_clock::now();
@@ -241,6 +251,7 @@ void bind_curve(nb::module_& module) {
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
       nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
       nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
+      nb::arg("footprint") = "live", nb::arg("allocator") = "",
       nb::sig(
           "def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
           "points: int = 16, *, order: str = \"free\", solver: str = \"auto\", time: float | None "
@@ -251,7 +262,7 @@ void bind_curve(nb::module_& module) {
           "| str | os.PathLike[str] | None = None, link: str | None = None, "
           "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
           "| None = None, host_budget: int | str | None = None, costs: str | os.PathLike[str] | "
-          "None = None) -> Curve"),
+          "None = None, footprint: str = \"live\", allocator: str = \"\") -> Curve"),
       "Plan `points` budgets, evenly spaced from `from_` to `to`, in one run.\n\n"
       "The limits are for the whole curve; otherwise as `plan`. Raises Error.");
 }
@@ -271,7 +282,7 @@ void bind_fit(nb::module_& module) {
             return if_any(f.fit->point.has_value(),
                           f.fit->point ? f.fit->point->budget.count() : 0);
           },
-          nb::sig("def budget(self) -> int | None"), "In bytes: the peak of that plan.")
+          nb::sig("def budget(self) -> int | None"), "In bytes: what that plan needs.")
       .def_prop_ro(
           "floor", [](const FitObject& f) { return f.fit->floor.count(); },
           "In bytes: proven that no smaller budget has such a plan.")
@@ -300,6 +311,7 @@ void bind_fit(nb::module_& module) {
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
       nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
       nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
+      nb::arg("footprint") = "live", nb::arg("allocator") = "",
       nb::sig(
           "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", solver: str = "
           "\"auto\", time: float | None = None, work: int | None = None, seed: int = 0, threads: "
@@ -308,8 +320,8 @@ void bind_fit(nb::module_& module) {
           "| "
           "os.PathLike[str] | None = None, link: str | None = None, techniques: str | "
           "collections.abc.Iterable[str] | None = None, derate: str | float | None = None, "
-          "host_budget: int | str | None = None, costs: str | os.PathLike[str] | None = None) -> "
-          "Fit"),
+          "host_budget: int | str | None = None, costs: str | os.PathLike[str] | None = None, "
+          "footprint: str = \"live\", allocator: str = \"\") -> Fit"),
       "Find the smallest budget within which a plan has at most that overhead: a percentage as "
       "the command takes it (\"5%\"), or a fraction (0.05).\n\nOtherwise as `plan`. Raises Error.");
 }

@@ -266,3 +266,43 @@ def test_options_are_those_of_the_solver(resnet):
         assert refused.code == 2 and "colour" in refused.err
         assert lowtide(*command, "--option", "colour").code == 2
         assert lowtide(*command, "--solver", "abacus").code == 2
+
+
+@pytest.mark.parametrize("footprint, allocator", [("arena", ""), ("reserved", "expandable_segments:True")])
+def test_budgets_of_what_counts(resnet, tmp_path, footprint, allocator):
+    flags = ["--footprint", footprint, *(["--allocator", allocator] if allocator else [])]
+    folder, table, page = tmp_path / "plans", tmp_path / "curve.csv", tmp_path / "curve.html"
+    run = ("curve", resnet, "--points", 4, "--from", "50%", *WORK, *flags, "-o", folder, "--csv", table, "--html", page)
+    said = lowtide(*run, "--json").json()
+    assert said["footprint"] == footprint and said["allocator"] == (allocator or None)
+    planned = [point for point in [*said["points"], said["smallest"]] if point["peak"] is not None]
+    assert len(planned) > 2 and list(planned[0]) == [*POINT_KEYS, footprint]
+    for point in planned:
+        assert point["peak"] <= point[footprint] <= point["budget"]
+        path = folder / f"{point['budget']}.plan.json"
+        checked = lowtide("verify", resnet, path, "--json").json()
+        assert checked["ok"] and checked[footprint] == point[footprint]
+        written = json.loads(path.read_text())
+        assert written["footprint"] == footprint and written.get("allocator", "") == allocator
+    assert said["smallest"][footprint] == said["smallest"]["budget"]
+    rows = list(csv.DictReader(io.StringIO(table.read_text())))
+    assert [row[footprint] for row in rows] == ["" if point["peak"] is None else str(point[footprint])
+                                                for point in [*said["points"], said["smallest"]]]
+    data = json.loads(re.search(r'type="application/json">(.*?)</script>', page.read_text(), re.S).group(1))
+    assert data["footprint"] == footprint and data["points"][-1]["taken"] == said["points"][0][footprint]
+    text = lowtide(*run[:-6]).out
+    assert f"footprint  {footprint}: " in text and allocator in text
+
+    plan = tmp_path / "fit.plan.json"
+    fit = lowtide("fit", resnet, "--overhead", "10%", *WORK, *flags, "-o", plan, "--json").json()
+    assert fit["footprint"] == footprint and fit["peak"] <= fit[footprint] == fit["budget"]
+    assert lowtide("verify", resnet, plan, "--json").json()[footprint] == fit["budget"]
+
+
+@pytest.mark.parametrize("command", [["curve"], ["fit", "--overhead", "5%"]])
+@pytest.mark.parametrize("flags, word", [(["--allocator", "expandable_segments:True"], "--footprint reserved"),
+                                         (["--footprint", "reserved", "--allocator", "max_split_size_mb:1"], "--allocator"),
+                                         (["--footprint", "most"], "most")])
+def test_bad_footprints(chain, command, flags, word):
+    done = lowtide(command[0], chain, *command[1:], *flags)
+    assert done.code == 2 and done.out == "" and word in done.err

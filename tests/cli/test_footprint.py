@@ -1,6 +1,7 @@
 """footprint: what a plan reserves under the allocator's model."""
 
 import json
+import re
 
 import pytest
 from conftest import lowtide
@@ -105,3 +106,29 @@ def test_a_budget_of_the_arena(resnet, tmp_path):
 def test_bad_footprints(growing, flags, part):
     done = lowtide("plan", growing, "--budget", "100%", *flags)
     assert done.code == 2 and part in done.err
+
+
+def test_show_says_what_is_reserved(growing, resnet, tmp_path):
+    plan, page = tmp_path / "reserved.plan.json", tmp_path / "page.html"
+    unplanned = lowtide("show", growing)
+    assert "reserves" not in unplanned.out
+    said = lowtide("show", growing, "--allocator", "", "--html", page)
+    assert said.code == 0
+    found = lowtide("footprint", growing, "--json").json()
+    assert "PyTorch's allocator reserves" in said.out and "allocated" in said.out
+    if found["better"]:
+        assert f"{found['better'][0]['allocator']} saves" in said.out
+    data = json.loads(re.search(r'type="application/json">(.*?)</script>', page.read_text(), re.S).group(1))
+    assert data["reserved"]["bytes"] == found["peaks"]["reserved"] and data["reserved"]["text"] in said.out.replace("\n", " ")
+
+    # A file that claims reserved bytes is shown by its own settings, and its budget limits them.
+    assert lowtide("plan", resnet, "--budget", "80%", "--footprint", "reserved", "--allocator", "expandable_segments:True",
+                   "--work", 200_000, "-o", plan).code == 0
+    shown = lowtide("show", resnet, plan).out
+    assert "(expandable_segments:True) reserves" in shown and ", reserved: the plan keeps it" in shown
+    refused = lowtide("show", growing, "--allocator", "expandable_segments:1")
+    assert refused.code == 2 and "--allocator" in refused.err and refused.out == ""
+    written = json.loads(plan.read_text())
+    written["allocator"] = "expandable_segments:1"
+    plan.write_text(json.dumps(written))
+    assert lowtide("show", resnet, plan).code == 2

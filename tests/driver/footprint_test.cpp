@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/live_budgets.h"
 #include "lowtide/graph/generate.h"
 #include "lowtide/layout/reserved.h"
 #include "lowtide/sim/check_plan.h"
@@ -32,7 +33,7 @@ struct Case {
     return driver::solve_within(driver::all_solvers(), question, request,
                                 [&](const Plan& plan, Limits& limits) {
                                   limits.spend(10);
-                                  return driver::Taken{measure(plan)};
+                                  return Taken{measure(plan)};
                                 });
   }
   Bytes peak_of(const Plan& plan) const { return simulate(graph, plan).cost.peak; }
@@ -73,7 +74,7 @@ TEST_CASE("footprint: where plans always take too much, there is none, and it is
   CHECK_FALSE(found.answer.outcome.plan.has_value());
   CHECK(found.answer.outcome.status == Status::unknown);
   CHECK_FALSE(found.taken.has_value());
-  CHECK(found.least == taken);
+  CHECK(found.measured.smallest()->needs() == taken);
   CHECK(found.answer.outcome.note.find(std::to_string(taken.count())) != std::string::npos);
 }
 
@@ -85,6 +86,39 @@ TEST_CASE("footprint: a budget that no plan of live bytes keeps is infeasible") 
   CHECK(found.rounds == 1);
   one.problem.objective = Objective::least_memory;
   CHECK_THROWS_AS(one.within([](const Plan&) { return Bytes(0); }), InputError);
+}
+
+TEST_CASE("live budgets: down to the fewest live bytes, then over the whole range") {
+  driver::LiveBudgets live(Bytes(1000));
+  std::vector<Bytes> peaks;
+  while (!live.exhausted()) {
+    REQUIRE(peaks.size() < 40);
+    const Bytes peak(live.next().count() / 100 * 100);
+    if (peak < Bytes(300)) {
+      live.none(Bytes(250));
+      continue;
+    }
+    peaks.push_back(peak);
+    live.misses(peak, Bytes(1100), peak);
+  }
+  CHECK(peaks.front() == Bytes(1000));
+  CHECK(peaks.back() == Bytes(300));
+  for (int i = 0; i < 5; ++i) {
+    CHECK(live.next() >= Bytes(300));
+    CHECK(live.next() <= Bytes(1000));
+    live.misses(Bytes(300), Bytes(1100), Bytes(300));
+  }
+}
+
+TEST_CASE("live budgets: up to the largest with which plans fit") {
+  driver::LiveBudgets live(Bytes(1000));
+  while (!live.exhausted()) {
+    if (live.next() <= Bytes(617))
+      live.fits();
+    else
+      live.misses(live.next(), Bytes(live.next().count() * 2), live.next());
+  }
+  CHECK(live.next() == Bytes(617));
 }
 
 TEST_CASE("footprint: plan files claim what is taken, and the claims are checked") {

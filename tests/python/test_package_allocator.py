@@ -235,3 +235,21 @@ def test_the_allocations_of_a_plan_are_what_its_footprint_replays():
             assert replayed["steps"] == lowtide.footprint(graph, plan, allocator=allocator, steps=3).steps
     with pytest.raises(lowtide.Error, match="steps"):
         lowtide.plan_allocations(graph, steps=0)
+
+
+@pytest.mark.parametrize("footprint, allocator", [("arena", ""), ("reserved", "expandable_segments:True")])
+def test_curves_and_fits_of_footprints(footprint, allocator):
+    graph = lowtide.generate("resnet", 120, seed=3)
+    curve = lowtide.curve(graph, "60%", "100%", 3, footprint=footprint, allocator=allocator, work=400_000)
+    outcomes = [outcome for outcome in [*curve.points, curve.smallest] if outcome.plan is not None]
+    fit = lowtide.fit(graph, "10%", footprint=footprint, allocator=allocator, work=300_000)
+    for outcome in [*outcomes, fit.outcome]:
+        taken = getattr(outcome, footprint)
+        assert outcome.footprint == footprint and outcome.peak <= taken <= outcome.budget
+        if footprint == "reserved":
+            assert lowtide.footprint(graph, outcome.plan, allocator=allocator).reserved == taken
+    assert fit.budget == getattr(fit.outcome, footprint) and curve.smallest.budget == getattr(curve.smallest, footprint)
+    with pytest.raises(lowtide.Error, match="footprint"):
+        lowtide.curve(graph, footprint="most")
+    with pytest.raises(lowtide.Error, match="allocator"):
+        lowtide.fit(graph, "5%", allocator="expandable_segments:True")

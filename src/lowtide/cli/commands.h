@@ -2,9 +2,7 @@
 // and otherwise sets the exit status.
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include "lowtide/cli/app.h"
 
 namespace lowtide::cli {
 

@@ -15,6 +15,7 @@
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/curve_output.h"
 #include "lowtide/cli/exit_code.h"
+#include "lowtide/cli/footprint_flags.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
 #include "lowtide/cli/live_line.h"
@@ -35,6 +36,7 @@ struct CurveArguments {
   std::int64_t points = 16;
   SearchFlags search;
   MachineFlags links;
+  FootprintFlags footprint;
   bool json = false;
 };
 
@@ -50,6 +52,7 @@ driver::CurveRequest make_request(const CurveArguments& given, const Graph& grap
                                   const CancelToken& cancel) {
   driver::CurveRequest request;
   request.terms = given.links.terms(given.search.problem_order(), graph, given.graph);
+  request.footprint = given.footprint.terms();
   request.from = end_of_range("--from", given.from, graph);
   request.to = end_of_range("--to", given.to, graph);
   if (request.from > request.to)
@@ -126,9 +129,11 @@ int run(const CurveArguments& given) {
       line.update(progress_text(progress));
       autosave.update(progress);
     };
-    request.settings.finds = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
-      autosave.find(plan, cost, found_by);
-    };
+    // Where another footprint counts, a plan is one only when it has been measured.
+    if (request.footprint.kind == Footprint::live)
+      request.settings.finds = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
+        autosave.find(plan, cost, found_by);
+      };
     result = driver::curve(solvers, graph, request);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -165,6 +170,7 @@ void add_curve(CLI::App& app, int& status) {
       ->capture_default_str();
   add_search_flags(*command, given->search);
   add_machine_flags(*command, given->links);
+  add_footprint_flags(*command, given->footprint);
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->add_option("--csv", given->csv,
                       "Write the points to this CSV file; - prints them and nothing else");

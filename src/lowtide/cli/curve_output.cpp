@@ -22,7 +22,7 @@ std::string plan_path(const std::string& folder, Bytes budget) {
 }  // namespace
 
 CurveOutput::CurveOutput(const Graph& graph, const driver::CurveRequest& request, CurvePaths paths)
-    : graph_(graph), paths_(std::move(paths)) {
+    : graph_(graph), footprint_(request.footprint), paths_(std::move(paths)) {
   found_by_.solver = request.settings.solver;
   found_by_.options = request.settings.options;
   found_by_.limits = request.settings.limits;
@@ -71,7 +71,7 @@ void CurveOutput::write_plans(const Tradeoff& curve, bool all) {
     if (!all && known != plans_.end() && known->second == point.outcome.cost) return;
     write_outcome(plan_path(paths_.folder, point.budget),
                   question_on(graph_, point.budget, curve.terms), curve.terms.full_link,
-                  point.outcome, found_by_);
+                  point.outcome, found_by_, footprint_, point.taken);
     plans_[point.budget] = point.outcome.cost;
   };
   for (const TradeoffPoint& point : curve.points) write(point);

@@ -32,6 +32,7 @@ class CurveOutput {
   void write_plans(const Tradeoff& curve, bool all);
 
   const Graph& graph_;
+  driver::FootprintTerms footprint_;
   CurvePaths paths_;
   driver::Request found_by_;
   std::map<Bytes, Cost> plans_;  // in the folder

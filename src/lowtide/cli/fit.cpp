@@ -14,6 +14,7 @@
 #include "lowtide/cli/autosave.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
+#include "lowtide/cli/footprint_flags.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
 #include "lowtide/cli/live_line.h"
@@ -35,6 +36,7 @@ struct FitArguments {
   std::string graph, overhead, output;
   SearchFlags search;
   MachineFlags links;
+  FootprintFlags footprint;
   bool json = false;
 };
 
@@ -55,7 +57,10 @@ std::string progress_text(const driver::FitProgress& progress) {
 class FitOutput {
  public:
   FitOutput(const Graph& graph, const driver::FitRequest& request, const std::string& path)
-      : graph_(graph), path_(path), autosave_(std::in_place, io::may_be_replaced(path)) {
+      : graph_(graph),
+        path_(path),
+        footprint_(request.footprint),
+        autosave_(std::in_place, io::may_be_replaced(path)) {
     require_writable(path);
     found_by_.solver = request.settings.solver;
     found_by_.options = request.settings.options;
@@ -95,11 +100,13 @@ class FitOutput {
   }
   void write(const Fit& fit) const {
     const Question question = question_on(graph_, fit.point->budget, fit.terms);
-    write_outcome(path_, question, fit.terms.full_link, fit.point->outcome, found_by_);
+    write_outcome(path_, question, fit.terms.full_link, fit.point->outcome, found_by_, footprint_,
+                  fit.point->taken);
   }
 
   const Graph& graph_;
   std::string path_;
+  driver::FootprintTerms footprint_;
   driver::Request found_by_;
   Fit best_;
   std::mutex mutex_;
@@ -113,6 +120,7 @@ int run(const FitArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   driver::FitRequest request;
   request.terms = given.links.terms(given.search.problem_order(), graph, given.graph);
+  request.footprint = given.footprint.terms();
   request.time_limit = time_limit(given.overhead, graph);
   request.settings = {.solver = given.search.solver,
                       .options = given.search.solver_options(),
@@ -131,7 +139,7 @@ int run(const FitArguments& given) {
       line.update(progress_text(progress));
       if (output) output->update(progress);
     };
-    if (output)
+    if (output && request.footprint.kind == Footprint::live)
       request.settings.finds = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
         output->find(plan, cost, found_by);
       };
@@ -163,6 +171,7 @@ void add_fit(CLI::App& app, int& status) {
       ->required();
   add_search_flags(*command, given->search);
   add_machine_flags(*command, given->links);
+  add_footprint_flags(*command, given->footprint);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->footer("Ctrl-C returns the best plan so far; a second one ends at once.");

@@ -3,11 +3,8 @@
 
 #include <string>
 
+#include "lowtide/cli/app.h"
 #include "lowtide/driver/footprint.h"
-
-namespace CLI {  // NOLINT(readability-identifier-naming)
-class App;
-}
 
 namespace lowtide::cli {
 

@@ -5,11 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "lowtide/cli/app.h"
 #include "lowtide/plan/terms.h"
-
-namespace CLI {
-class App;
-}
 
 namespace lowtide::cli {
 

@@ -27,7 +27,7 @@ void require_writable(const std::string& path) {
 void write_outcome(const std::string& path, const Question& question,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request, const driver::FootprintTerms& footprint,
-                   const std::optional<driver::Taken>& taken) {
+                   const std::optional<Taken>& taken) {
   FoundBy asked;
   asked.solver = request.solver;
   asked.seed = request.seed;

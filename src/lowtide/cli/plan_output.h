@@ -21,7 +21,7 @@ inline constexpr const char* kWrittenMeanwhile = "written while the search was r
 void write_outcome(const std::string& path, const Question& question,
                    const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request, const driver::FootprintTerms& footprint = {},
-                   const std::optional<driver::Taken>& taken = {});
+                   const std::optional<Taken>& taken = {});
 
 struct PlanSummary {
   const Graph& graph;
@@ -29,7 +29,7 @@ struct PlanSummary {
   const Terms& terms;
   const driver::Answer& answer;
   driver::FootprintTerms footprint = {};
-  std::optional<driver::Taken> taken = {};  // by the plan, of what the budget limits
+  std::optional<Taken> taken = {};  // by the plan, of what the budget limits
   bool looked_for_transforms;
   std::string solver;
   std::uint64_t seed;

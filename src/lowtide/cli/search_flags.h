@@ -8,11 +8,8 @@
 #include <vector>
 
 #include "lowtide/base/limits.h"
+#include "lowtide/cli/app.h"
 #include "lowtide/plan/problem.h"
-
-namespace CLI {
-class App;
-}
 
 namespace lowtide::cli {
 

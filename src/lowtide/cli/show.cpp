@@ -10,11 +10,13 @@
 #include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
+#include "lowtide/cli/footprint_flags.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/snapshot_pickle.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/layout/footprint.h"
 #include "lowtide/layout/plan_snapshot.h"
 #include "lowtide/report/report_html.h"
 #include "lowtide/report/report_text.h"
@@ -28,6 +30,7 @@ namespace {
 
 struct ShowArguments {
   std::string graph, plan, html, snapshot, trace;
+  std::optional<std::string> allocator;
 };
 
 // Viewers draw runs: a plan that breaks a rule is none, nor is a graph's own order where inputs are
@@ -47,10 +50,32 @@ void write_snapshot(const Graph& graph, const std::optional<PlanFile>& file,
                       io::write_snapshot(layout::plan_snapshot(graph, has_steps ? *file : own)));
 }
 
+// The settings that are given, or those by which the file counts reserved bytes.
+std::optional<layout::AllocatorSettings> allocator_of(const ShowArguments& given,
+                                                      const std::optional<PlanFile>& file) {
+  if (given.allocator) return allocator_settings(*given.allocator);
+  if (!file || (file->footprint != Footprint::reserved && !file->claims.reserved)) return {};
+  try {
+    return layout::parse_allocator_settings(file->allocator);
+  } catch (const InputError& error) {
+    throw InputError(given.plan, "its \"allocator\" is refused: " + std::string(error.what()));
+  }
+}
+
+// What of the plan counts where its budget does not limit live bytes.
+std::optional<report::Counted> counted_of(const PlanFile& file) {
+  const auto& claims = file.claims;
+  if (file.footprint == Footprint::arena && claims.arena) return {{file.footprint, *claims.arena}};
+  if (file.footprint == Footprint::reserved && claims.reserved)
+    return {{file.footprint, *claims.reserved}};
+  return {};
+}
+
 int run(const ShowArguments& given) {
   const report::TraceFormat format =
       given.trace.empty() ? report::TraceFormat::chrome : report::trace_format(given.trace);
   for (const std::string& path : {given.html, given.snapshot, given.trace}) require_writable(path);
+  if (given.allocator) allocator_settings(*given.allocator);
   const Graph graph = load_named_graph(given.graph);
   std::optional<PlanFile> file;
   int status = kPlanFound;
@@ -70,6 +95,13 @@ int run(const ShowArguments& given) {
                                               file ? file->budget : std::nullopt);
   if (file && has_steps) report.bound = file->claims.bound;
   if (file && has_steps && file->found_by) report.parts = file->found_by->parts;
+  if (file && has_steps) report.counted = counted_of(*file);
+  const report::Run& shown = report.shown();
+  if (const auto settings = allocator_of(given, file); settings && !shown.timeline.violation) {
+    layout::FootprintTerms terms;
+    terms.settings = *settings;
+    report.device = layout::footprint(shown.graph(graph), shown.plan, terms);
+  }
   if (!given.snapshot.empty()) require_run(report, "--snapshot");
   if (!given.trace.empty()) require_run(report, "--trace");
   fmt::print("{}", report::text_report(report, output_style()));
@@ -94,6 +126,9 @@ void add_show(CLI::App& app, int& status) {
   const auto given = std::make_shared<ShowArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command->add_option("plan", given->plan, "Plan file (default: the given order, unplanned)");
+  command->add_option("--allocator", given->allocator,
+                      "Say what PyTorch's caching allocator reserves under these settings, as in "
+                      "PYTORCH_ALLOC_CONF");
   command->add_option("--html", given->html, "Write a self-contained page with zoom");
   command->add_option("--snapshot", given->snapshot,
                       "Write a snapshot for PyTorch's memory_viz (.pickle)");

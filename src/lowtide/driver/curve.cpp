@@ -95,7 +95,7 @@ class CurveRun {
       : graph_(graph),
         request_(request),
         budgets_(budgets_of(request)),
-        sweep_(solvers, graph, request.terms, request.settings) {}
+        sweep_(solvers, graph, request.terms, request.footprint, request.settings) {}
 
   Tradeoff run() {
     report();
@@ -114,7 +114,7 @@ class CurveRun {
   bool round(const std::vector<SweepTask>& tasks, double share);
   void report() const;
   double gap(Bytes budget) const;  // relative to the base duration
-  Bytes smallest() const { return sweep_.known().smallest()->cost.peak; }
+  Bytes smallest() const { return sweep_.known().smallest()->needs(); }
   Tradeoff result() const;
 
   const Graph& graph_;
@@ -136,7 +136,7 @@ bool CurveRun::round(const std::vector<SweepTask>& tasks, double share) {
   const bool ran = sweep_.round(tasks, share, wanted);
   sweep_.known().thin([&](const Frontier::Entry& entry) {
     if (&entry == known.smallest()) return true;
-    const auto next = std::ranges::lower_bound(budgets_, entry.cost.peak);
+    const auto next = std::ranges::lower_bound(budgets_, entry.needs());
     if (next != budgets_.begin() && known.above(*std::prev(next)) == &entry) return true;
     return next != budgets_.end() && known.best(*next) == &entry;
   });
@@ -262,6 +262,9 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
 Tradeoff CurveRun::result() const {
   Tradeoff tradeoff;
   tradeoff.terms = request_.terms;
+  tradeoff.footprint = request_.footprint.kind;
+  if (request_.footprint.kind == Footprint::reserved)
+    tradeoff.allocator = layout::to_string(request_.footprint.allocator);
   tradeoff.own_peak = own_peak(graph_);
   for (Bytes budget : budgets_) tradeoff.points.push_back(sweep_.point(budget));
   tradeoff.smallest = sweep_.point(smallest());

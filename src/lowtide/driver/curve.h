@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/driver/footprint.h"
 #include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/tradeoff.h"
 
@@ -20,6 +21,7 @@ struct CurveProgress {
 
 struct CurveRequest {
   Terms terms = {};
+  FootprintTerms footprint = {};  // what budgets limit
   Bytes from, to;
   std::size_t points = 16;  // evenly spaced, with both ends; fewer if the range has fewer budgets
   SweepSettings settings;   // limits: those of the whole curve

@@ -2,18 +2,19 @@
 //
 // Idea: solvers minimise time within a budget, and the time falls as the budget rises. So search
 // over budgets. Try several evenly spaced ones at a time; each solve ends as soon as its plan is
-// short enough. Continue between the largest budget without such a plan and the smallest peak of
-// one. A plan's peak is often well below its budget, and the next round then begins there. When the
-// interval is narrow, spend the remaining limits just below its upper end, where more search may
-// find a little less memory, and further down, where bounds may prove that nothing exists.
+// short enough. Continue between the largest budget without such a plan and the least that one
+// needs. A plan often needs much less than its budget, and the next round then begins there. When
+// the interval is narrow, spend the remaining limits just below its upper end, where more search
+// may find a little less memory, and further down, where bounds may prove that nothing exists.
 //
 // Before that, the original graph goes down in steps, each from the plan before (fit_race.cpp). If
 // transforms are looked for, their choice matters as much as the budget; then that is all.
 //
-// A solver that minimises memory within a time limit itself is called once.
+// A solver that minimises live bytes within a time limit itself is called once, if they are what
+// counts.
 //
-// Invariant: the answer is the plan with the smallest peak that any solve has found within the time
-// limit, and below the floor it is proven that there is none.
+// Invariant: the answer is the plan that needs least of all that any solve has found within the
+// time limit, and below the floor it is proven that there is none.
 //
 // Loses: if plans for middling budgets come late. A budget that was given up too early is tried
 // again only when the search ends near it.
@@ -48,7 +49,7 @@ class FitRun {
       : request_(request),
         own_peak_(own_peak(graph)),
         ops_(static_cast<double>(graph.op_count())),
-        sweep_(solvers, graph, request.terms, request.settings) {}
+        sweep_(solvers, graph, request.terms, request.footprint, request.settings) {}
 
   Fit run() {
     // The unplanned step takes too long only if it waits for tensors at home on the host. With
@@ -71,11 +72,14 @@ class FitRun {
   Fit result() const {
     Fit fit;
     fit.terms = request_.terms;
+    fit.footprint = request_.footprint.kind;
+    if (request_.footprint.kind == Footprint::reserved)
+      fit.allocator = layout::to_string(request_.footprint.allocator);
     fit.own_peak = own_peak_;
     fit.time_limit = request_.time_limit;
     fit.floor = floor();
     fit.stopped_by = sweep_.stopped_by();
-    if (const Frontier::Entry* found = smallest()) fit.point = sweep_.point(found->cost.peak);
+    if (const Frontier::Entry* found = smallest()) fit.point = sweep_.point(found->needs());
     if (fit.stopped_by == StopReason::finished && !fit.proven())
       fit.stopped_by = StopReason::gave_up;
     return fit;
@@ -84,9 +88,7 @@ class FitRun {
     if (request_.watcher) request_.watcher({floor(), upper(), [this] { return result(); }});
   }
   const Frontier::Entry* smallest() const { return sweep_.known().smallest(request_.time_limit); }
-  Bytes upper() const {
-    return smallest() != nullptr ? smallest()->cost.peak : own_peak_ + Bytes(1);
-  }
+  Bytes upper() const { return smallest() != nullptr ? smallest()->needs() : own_peak_ + Bytes(1); }
   Bytes floor() const { return sweep_.known().floor(request_.time_limit); }
   // A budget inside the interval, divided into so many parts.
   static Bytes between(Bytes low, Bytes high, std::int64_t part, std::int64_t parts) {
@@ -150,7 +152,7 @@ bool FitRun::round(std::vector<Bytes> budgets, double share) {
   std::int64_t last = -1;
   const Frontier::Entry* answer = smallest();
   sweep_.known().thin([&](const Frontier::Entry& entry) {
-    const std::int64_t at = entry.cost.peak.count() / stretch;
+    const std::int64_t at = entry.needs().count() / stretch;
     return &entry == answer || std::exchange(last, at) != at;
   });
   if (ran) report();
@@ -200,7 +202,7 @@ void FitRun::push() {
   }
 }
 
-// For a solver that minimises memory itself.
+// For a solver that minimises live bytes itself.
 Fit ask_once(const solve::SolverTable& solvers, const Question& question,
              const FitRequest& request) {
   const SweepSettings& how = request.settings;
@@ -255,7 +257,8 @@ Fit fit(const solve::SolverTable& solvers, const Graph& graph, const FitRequest&
   question.problem.objective = Objective::least_memory;
   question.problem.time_limit = request.time_limit;
   const solve::Solver* solver = solvers.find(request.settings.solver);
-  if (solver != nullptr && support_of(*solver, question.problem).yes)
+  if (request.footprint.kind == Footprint::live && solver != nullptr &&
+      support_of(*solver, question.problem).yes)
     return ask_once(solvers, question, request);
   return FitRun(solvers, graph, request).run();
 }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/driver/footprint.h"
 #include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/tradeoff.h"
 
@@ -11,14 +12,15 @@ namespace lowtide::driver {
 
 // The progress of a fit. Between floor and budget nothing is known.
 struct FitProgress {
-  Bytes floor;                  // no such plan exists with a smaller peak
-  Bytes budget;                 // a plan with this peak is known
+  Bytes floor;                  // no such plan exists that needs less
+  Bytes budget;                 // a plan that needs so much is known
   std::function<Fit()> so_far;  // valid during the call
 };
 
 struct FitRequest {
   Terms terms = {};
-  Ticks time_limit;  // of the plan
+  FootprintTerms footprint = {};  // what the budget limits
+  Ticks time_limit;               // of the plan
   SweepSettings settings;
   // Called at the start and after every round, on the caller's thread.
   std::function<void(const FitProgress&)> watcher;

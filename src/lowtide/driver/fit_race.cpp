@@ -59,19 +59,19 @@ struct Descent {
 
   Bytes peak(Ticks limit) const {
     const Frontier::Entry* found = own.smallest(limit);
-    return found == nullptr ? Bytes::max() : found->cost.peak;
+    return found == nullptr ? Bytes::max() : found->needs();
   }
   // Down to where the line to the next plan that takes too long crosses the time limit. Memory gets
   // more expensive as it shrinks, so there mostly is a plan there.
   std::optional<double> step_to_limit(Ticks limit) const {
     const Frontier::Entry *fits = own.smallest(limit), *next = nullptr;
     for (const Frontier::Entry& entry : own.entries())
-      if (fits != nullptr && entry.cost.peak < fits->cost.peak) next = &entry;
+      if (fits != nullptr && entry.needs() < fits->needs()) next = &entry;
     if (next == nullptr) return std::nullopt;
     const auto part = [](auto less, auto of) {
       return static_cast<double>(less.count()) / static_cast<double>(of.count());
     };
-    return part(fits->cost.peak - next->cost.peak, fits->cost.peak) *
+    return part(fits->needs() - next->needs(), fits->needs()) *
            part(limit - fits->cost.duration, next->cost.duration - fits->cost.duration);
   }
 };
@@ -96,8 +96,8 @@ class Race final : public Contest {
  private:
   bool over() const { return sweep_.reason() != StopReason::finished; }
   std::pair<Bytes, Ticks> rank(const Contender& one) const {
-    const Cost& cost = descents_[one.number].own.smallest(limit_)->cost;
-    return {cost.peak, cost.duration};
+    const Frontier::Entry* found = descents_[one.number].own.smallest(limit_);
+    return {found->needs(), found->cost.duration};
   }
   bool begin(Contender& contender);
   Transforms substituted(const Transforms& given, rewrite::Taken taken);
@@ -133,7 +133,8 @@ bool Race::begin(Contender& one) {
     if (entry.plan->transforms == one.transforms) descent.own.add(entry);
   Plan own = own_order_plan(*applied, question.problem.machine);
   if (const Verdict verdict = verify(question, own); verdict.ok)
-    descent.own.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+    descent.own.add(
+        sweep_.measured({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"}));
   if (descent.peak(limit_) == Bytes::max()) return false;
   descents_.push_back(std::move(descent));
   return true;
@@ -163,7 +164,7 @@ std::vector<Transforms> Race::first() {
   std::vector<Transforms> begun{lighter};
   if (lighter != hoisted) begun.push_back(hoisted);
   const double at =
-      kIdeasAt * static_cast<double>(sweep_.known().smallest(limit_)->cost.peak.count());
+      kIdeasAt * static_cast<double>(sweep_.known().smallest(limit_)->needs().count());
   ideas = ideas_on(begun, Bytes(static_cast<std::int64_t>(at)));
   std::vector<Transforms> lists{{}, sweep_.faster()};
   for (std::size_t i = 0; i < std::max(splits.size(), ideas.size()); ++i) {

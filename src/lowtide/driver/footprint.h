@@ -1,9 +1,9 @@
 // Budgets of what counts: of the bytes that a plan takes where it lies, instead of those that are
 // live. See footprint.cpp.
 //
-//   plan within a live budget  ->  measure the plans that are as good  ->  the shortest that fits
+//   plan within a live budget  ->  measure the plans found on the way  ->  the shortest that fits
 //           ^                                                                  |
-//           +------- a smaller live budget, by the ratio of what is taken -----+
+//           +-------- another live budget (live_budgets.h), another seed ------+
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 #include "lowtide/driver/driver.h"
 #include "lowtide/layout/allocator/settings.h"
-#include "lowtide/layout/place_plan.h"
+#include "lowtide/plan/frontier.h"
 #include "lowtide/plan/plan_file.h"
 
 namespace lowtide::driver {
@@ -26,11 +26,6 @@ struct FootprintTerms {
   Bytes alignment = kArenaAlignment;         // of offsets, for `arena`
 };
 
-// What a plan takes of what the budget limits.
-struct Taken {
-  Bytes bytes;                                          // no less than its peak
-  std::optional<layout::PlanPlacement> placement = {};  // for `arena`
-};
 // Of a plan that keeps every rule; on the caller's thread. Counts its work in the limits.
 using Measure = std::function<Taken(const Plan&, Limits&)>;
 
@@ -39,17 +34,25 @@ struct FootprintAnswer {
   // which no footprint is below.
   Answer answer;
   std::optional<Taken> taken;  // by its plan
-  std::optional<Bytes> least;  // by any plan that was measured
+  Frontier measured;           // the best of all plans that were measured, whatever they take
   int rounds = 0;              // solves, each for a budget of live bytes
 };
 
 // Throws as `solve` does, and InputError for a question that is not of least time. The watcher sees
-// plans whose live bytes are within the budget, before they are measured.
+// plans whose live bytes are within the budget, before they are measured. `enough`: a plan that
+// fits and is at most this long ends the search.
 FootprintAnswer solve_within(const solve::SolverTable& solvers, const Question& question,
-                             const Request& request, const Measure& measure);
-// The same by the measure of these terms; for `live` what `solve` says.
+                             const Request& request, const Measure& measure,
+                             Ticks enough = Ticks(0));
+// The same by the measure of these terms; for `live` what `solve` says, to its end.
 FootprintAnswer solve_within(const solve::SolverTable& solvers, const Question& question,
-                             const Request& request, const FootprintTerms& terms);
+                             const Request& request, const FootprintTerms& terms,
+                             Ticks enough = Ticks(0));
+
+// The measure of these terms, for a budget of `capacity` bytes, below which lower arenas do not
+// matter; empty for `live`. The graph must outlive it.
+Measure measure_of(const Graph& graph, const FootprintTerms& terms, Bytes capacity,
+                   std::uint64_t seed);
 
 // The file with what its plan takes by these terms: the claim of it, and offsets or the allocator's
 // settings.

@@ -42,12 +42,14 @@ struct Sweep::Job {
 };
 
 Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms& terms,
-             SweepSettings settings)
+             const FootprintTerms& footprint, SweepSettings settings)
     : solvers_(solvers),
       original_graph_(graph),
       allowed_(question_on(graph, Bytes::max(), terms).problem),
       graph_(allowed_.problem().graph),
       terms_(terms),
+      footprint_(footprint),
+      measure_(measure_of(graph_, footprint_, Bytes(0), settings.seed)),
       settings_(std::move(settings)),
       limits_(settings_.limits),
       fastest_(graph.total_time()) {
@@ -62,7 +64,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   const Verdict verdict = verify(unlimited, own);
   check(verdict.ok, "the plan of the graph's own order holds");
   known_.raise_floor(open_ ? always_live(problem) : solve::peak_floor(problem));
-  known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+  known_.add(measured({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"}));
   if (open_) begin_from_substitutes();
   // If substitutions are looked for: they may make a faster graph.
   known_.raise_bound(Bytes::max(), fastest_);
@@ -79,6 +81,15 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   if (improving == nullptr || proving == nullptr) return;
   improving_ = improving->name();
   if (!open_) proving_ = proving->name();
+}
+
+Frontier::Entry Sweep::measured(Frontier::Entry entry) {
+  if (!measure_) return entry;
+  constexpr double kShare = 0.01;  // of the limits left
+  Limits part(limits_.remaining(kShare));
+  entry.taken = measure_(*entry.plan, part);
+  limits_.spend(part.work());
+  return entry;
 }
 
 Question Sweep::question(Bytes budget) const {
@@ -98,7 +109,7 @@ void Sweep::begin_from_substitutes() {
   const Verdict verdict = verify(asked, plan);
   if (!verdict.ok) return;  // the plan exceeds the host budget
   fastest_ = std::min(fastest_, made->now.graph.total_time());
-  known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
+  known_.add(measured({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"}));
 }
 
 void Sweep::begin_from_splits() {
@@ -110,7 +121,7 @@ void Sweep::begin_from_splits() {
   for (Plan& plan : split_orders(question(Bytes::max()), stops)) {
     const Verdict verdict = verify(question(Bytes::max()), plan);
     if (!verdict.ok) continue;  // the plan exceeds the host budget
-    known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
+    known_.add(measured({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"}));
   }
 }
 
@@ -162,7 +173,7 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
     std::vector<std::pair<Bytes, Ticks>> starts;
     const auto start_from = [&](const Frontier::Entry* entry) {
       if (entry == nullptr) return;
-      starts.emplace_back(entry->cost.peak, entry->cost.duration);
+      starts.emplace_back(entry->needs(), entry->cost.duration);
       job.starts.push_back(entry->plan);
     };
     start_from(best);
@@ -174,8 +185,8 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
       const Frontier::Entry *within = nullptr, *beyond = nullptr;
       for (const Frontier::Entry& entry : known_.entries()) {
         if (entry.plan->transforms != *task.transforms) continue;
-        if (entry.cost.peak <= task.budget) within = &entry;
-        if (entry.cost.peak > task.budget && beyond == nullptr) beyond = &entry;
+        if (entry.needs() <= task.budget) within = &entry;
+        if (entry.needs() > task.budget && beyond == nullptr) beyond = &entry;
       }
       start_from(within);
       start_from(beyond);
@@ -234,7 +245,6 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
       techniques.split = techniques.hoist = techniques.substitute = false;
     }
   }
-  Frontier found;  // plans found on the way
   for (const auto& plan : job.starts) job.request.starts.push_back(*plan);
   job.request.limits.cancel = job.token;
   job.request.limits.interrupter = settings_.limits.interrupter;
@@ -242,6 +252,32 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
     job.request.limits.seconds =
         std::min(job.allowance.seconds, std::max(0.0, *settings_.limits.seconds - seconds()));
   if (settings_.limits.work) job.request.limits.work = job.allowance.work;
+  try {
+    if (measure_)
+      run_measured(job, asked);
+    else
+      run_live(job, asked, wanted);
+  } catch (...) {
+    job.error = std::current_exception();
+  }
+  job.request.starts = {};
+  job.request.watcher = {};
+}
+
+void Sweep::run_measured(Job& job, const Question& asked) const {
+  FootprintAnswer found = solve_within(solvers_, asked, job.request, footprint_, job.task.enough);
+  job.answer = std::move(found.answer);
+  // Plans that take more than the budget are plans for larger budgets.
+  Question unlimited = asked;
+  unlimited.problem.budget = Bytes::max();
+  for (const Frontier::Entry& entry : found.measured.entries())
+    if (const Verdict verdict = verify(unlimited, *entry.plan);
+        verdict.ok && verdict.cost == entry.cost)
+      job.found.push_back(entry);
+}
+
+void Sweep::run_live(Job& job, const Question& asked, const Wanted& wanted) const {
+  Frontier found;  // plans found on the way
   job.request.watcher = [&](const solve::Progress& progress) {
     if (progress.plan == nullptr) return;
     const Cost& cost = progress.cost;
@@ -251,32 +287,26 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
     }
     if (cost.duration <= job.task.enough) job.token->cancel();
   };
-  try {
-    job.answer = solve(solvers_, asked, job.request);
-    Outcome& outcome = job.answer.outcome;
-    const bool has_plan = outcome.plan.has_value();
-    if (has_plan)
-      job.found.push_back(
-          {outcome.cost, std::make_shared<const Plan>(std::move(*outcome.plan)), outcome.found_by});
-    for (const Frontier::Entry& entry : found.entries()) {
-      if (has_plan && entry.cost == outcome.cost) continue;  // the answer itself, which is verified
-      if (const Verdict verdict = verify(asked, *entry.plan);
-          verdict.ok && verdict.cost == entry.cost)
-        job.found.push_back(entry);
-    }
-    // Plans over the budget are plans for larger budgets, and start plans for this one.
-    for (std::optional<Plan>* beyond : {&job.answer.repair_start, &job.answer.smallest}) {
-      if (!*beyond) continue;
-      const Verdict verdict = verify(question(Bytes::max()), **beyond);
-      if (verdict.ok && known_.improves(verdict.cost))
-        job.found.push_back(
-            {verdict.cost, std::make_shared<const Plan>(std::move(**beyond)), job.request.solver});
-    }
-  } catch (...) {
-    job.error = std::current_exception();
+  job.answer = solve(solvers_, asked, job.request);
+  Outcome& outcome = job.answer.outcome;
+  const bool has_plan = outcome.plan.has_value();
+  if (has_plan)
+    job.found.push_back(
+        {outcome.cost, std::make_shared<const Plan>(std::move(*outcome.plan)), outcome.found_by});
+  for (const Frontier::Entry& entry : found.entries()) {
+    if (has_plan && entry.cost == outcome.cost) continue;  // the answer itself, which is verified
+    if (const Verdict verdict = verify(asked, *entry.plan);
+        verdict.ok && verdict.cost == entry.cost)
+      job.found.push_back(entry);
   }
-  job.request.starts = {};
-  job.request.watcher = {};
+  // Plans over the budget are plans for larger budgets, and start plans for this one.
+  for (std::optional<Plan>* beyond : {&job.answer.repair_start, &job.answer.smallest}) {
+    if (!*beyond) continue;
+    const Verdict verdict = verify(question(Bytes::max()), **beyond);
+    if (verdict.ok && known_.improves(verdict.cost))
+      job.found.push_back(
+          {verdict.cost, std::make_shared<const Plan>(std::move(**beyond)), job.request.solver});
+  }
 }
 
 void Sweep::run_all(std::vector<Job>& jobs, const Wanted& wanted) {
@@ -389,6 +419,7 @@ TradeoffPoint Sweep::point(Bytes budget) const {
     outcome.plan = *best->plan;
     outcome.cost = best->cost;
     outcome.found_by = best->found_by;
+    point.taken = best->taken;
     outcome.status =
         best->cost.duration <= outcome.bound.duration ? Status::optimal : Status::feasible;
   } else {

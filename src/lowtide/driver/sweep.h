@@ -21,6 +21,7 @@
 
 #include "lowtide/driver/allowed_graph.h"
 #include "lowtide/driver/driver.h"
+#include "lowtide/driver/footprint.h"
 #include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/frontier.h"
 #include "lowtide/plan/tradeoff.h"
@@ -46,12 +47,15 @@ class Sweep {
   // Whether a plan found on the way to a better one should be kept too.
   using Wanted = std::function<bool(const Cost&)>;
 
-  // Starts with the unplanned step. Throws InputError as solve() does for the solver.
+  // Starts with the unplanned step. Throws InputError as solve() does for the solver. Where budgets
+  // limit something else than live bytes, all known plans are measured.
   Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms& terms,
-        SweepSettings settings);
+        const FootprintTerms& footprint, SweepSettings settings);
 
   const Frontier& known() const { return known_; }
   Frontier& known() { return known_; }
+  // The same plan with what it takes, unless budgets limit live bytes. It must hold.
+  Frontier::Entry measured(Frontier::Entry entry);
   // Adds a failure to the note of every point.
   void say_failed(const std::string& part, const std::string& why);
   StopReason reason() const;  // why it must stop now; `finished` if it need not
@@ -115,6 +119,8 @@ class Sweep {
   std::vector<Job> jobs_for(const std::vector<SweepTask>& tasks, double share);
   void share_seconds(std::vector<Job>& jobs, double seconds) const;
   void run(Job& job, const Wanted& wanted) const;
+  void run_live(Job& job, const Question& asked, const Wanted& wanted) const;
+  void run_measured(Job& job, const Question& asked) const;
   void run_all(std::vector<Job>& jobs, const Wanted& wanted);
   void take(Job& job);
   std::optional<double> link_price(Bytes budget) const;
@@ -128,6 +134,8 @@ class Sweep {
   AllowedGraph allowed_;
   const Graph& graph_;  // of allowed_, which all solves use
   Terms terms_;
+  FootprintTerms footprint_;
+  Measure measure_;  // of single plans, as low as they can lie; empty for live bytes
   SweepSettings settings_;
   std::shared_ptr<TransformCache> transform_cache_ = std::make_shared<TransformCache>(graph_);
   Limits limits_;

@@ -153,6 +153,7 @@ CanonicalSearch::Answer CanonicalSearch::search_apart(const std::vector<std::int
   for (const Side& side : sides) {
     if (side.open.empty()) continue;
     std::vector<std::int32_t> before;
+    before.reserve(side.open.size());
     for (const std::int32_t i : side.open) before.push_back(ranks_[at(i)]);
     rank(side.open);
     const Answer answer = search(side.open, side.first, side.last, 0, -1);

@@ -14,7 +14,6 @@ std::int64_t PartialPlacement::live_of(std::span<const Item> items) {
 
 PartialPlacement::PartialPlacement(std::span<const Item> items, std::int32_t sections)
     : items_(items),
-      sections_(sections),
       neighbours_(items.size()),
       of_section_(at(sections)),
       place_in_(items.size()),
@@ -82,7 +81,7 @@ bool PartialPlacement::place(std::int32_t index) {
     close(index, s);
     set(floor_[at(s)], end);
   }
-  looks_ += 2 * (item.last - item.first) + static_cast<std::int64_t>(neighbours_[at(index)].size());
+  looks_ += std::int64_t{2} * (item.last - item.first) + std::ssize(neighbours_[at(index)]);
   if (end > capacity_) return false;
   std::int32_t first = item.first, last = item.last;
   for (const std::int32_t j : neighbours_[at(index)]) {

@@ -70,7 +70,6 @@ class PartialPlacement {
   bool find_witness(std::int32_t section);
 
   std::span<const Item> items_;
-  std::int32_t sections_;
   std::vector<std::vector<std::int32_t>> neighbours_;
   // The items of each section, open ones first; where each item stands in the list of each of its
   // sections; and how many are open. An item that is taken back is open again where it stands.

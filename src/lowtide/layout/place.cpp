@@ -23,17 +23,17 @@ class PartPlacer {
  public:
   PartPlacer(Part part, std::uint64_t seed)
       : part_(std::move(part)), seed_(seed), skyline_(part_.items, part_.sections) {
-    const std::vector<std::int64_t> of_sections = loads(part_.items, part_.sections);
-    loads_ = load_over(part_.items, of_sections);
-    bound_ = *std::ranges::max_element(of_sections);
+    of_sections_ = loads(part_.items, part_.sections);
+    loads_ = load_over(part_.items, of_sections_);
+    bound_ = *std::ranges::max_element(of_sections_);
     for (const Item& item : part_.items) unit_ = std::gcd(unit_, item.size);
   }
 
   std::int64_t height() const { return part_.base + lowest_.height; }
   std::int64_t bound() const { return part_.base + bound_; }
 
-  // One dive by each rule, until one is low enough. The first is finished whatever the limits: the
-  // answer must have offsets.
+  // One dive by each rule, until one is low enough, then dives with a look ahead. The first is
+  // finished whatever the limits: the answer must have offsets.
   void dive(std::int64_t goal, Limits& limits) {
     Limits none;
     for (const Rule& rule : kRules) {
@@ -45,6 +45,20 @@ class PartPlacer {
       if (found != Skyline::kGaveUp) lowest_ = {found, skyline_.offsets()};
       if (height() <= std::max(goal, bound()) || limits.stopped()) return;
     }
+    dive_ahead(std::max(goal - part_.base, bound_), limits);
+  }
+
+  // Within the goal, or else within capacities between it and the lowest height so far.
+  void dive_ahead(std::int64_t goal, Limits& limits) {
+    Limits part(limits.remaining(kAheadShare));
+    if (!dive_within(goal, part)) {
+      std::int64_t low = goal;  // nothing was found within it
+      while (lowest_.height - low > 1 + low / kFine && !part.stopped()) {
+        const std::int64_t capacity = low + (lowest_.height - low) / 2;
+        if (!dive_within(capacity, part)) low = capacity;
+      }
+    }
+    limits.spend_all(part.work());
   }
 
   // Tries for `work` units to come down to the goal, or to raise the bound above it. Where every
@@ -75,8 +89,24 @@ class PartPlacer {
  private:
   static constexpr std::size_t kFew = 24;
   static constexpr std::int64_t kDives = 16;
+  static constexpr double kAheadShare = 0.5;    // of the limits left
+  static constexpr std::int64_t kFine = 1'000;  // a part of the height
   // Of a partial placement: a hundred MB.
   static constexpr std::int64_t kMostLive = 4'000'000;
+
+  // By each rule, until one is within the capacity.
+  bool dive_within(std::int64_t capacity, Limits& limits) {
+    for (const Rule& rule : kRules) {
+      const std::vector<std::int32_t> ranks = ranks_by(rule, part_.items, loads_);
+      const std::int64_t found = skyline_.dive_within(ranks, capacity, of_sections_, limits);
+      if (found != Skyline::kGaveUp) {
+        lowest_ = {found, skyline_.offsets()};
+        return true;
+      }
+      if (limits.stopped()) return false;
+    }
+    return false;
+  }
 
   bool is_searched() const {
     return part_.items.size() <= CanonicalSearch::kMostItems &&
@@ -108,7 +138,7 @@ class PartPlacer {
   Part part_;
   std::uint64_t seed_;
   Skyline skyline_;
-  std::vector<std::int64_t> loads_;  // over each item
+  std::vector<std::int64_t> of_sections_, loads_;  // of each section; over each item
   std::int64_t bound_ = 0, unit_ = 0;
   Lowest lowest_;
   std::unique_ptr<SqueakyWheel> wheel_;

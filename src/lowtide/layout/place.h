@@ -8,7 +8,8 @@
 //   sections   moments at which a maximal set of buffers is live            sections.h
 //   parts      stretches that no buffer crosses the border of; what is
 //              live throughout one lies at its bottom                       parts.h
-//   dives      lowest valley first, by six orders                           skyline.h, ranking.h
+//   dives      lowest valley first, by six orders; then with a look ahead
+//              at what an item would doom                                   skyline.h, ranking.h
 //   then, for the highest part in turn, with slices of work that grow:
 //   squeaky    what ended too high moves forward in the order               squeaky_wheel.h
 //   exact      a search at one capacity, for parts that are small           canonical_search.h

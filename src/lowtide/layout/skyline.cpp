@@ -42,12 +42,13 @@ std::int32_t Skyline::lowest() {
   }
 }
 
-void Skyline::raise(std::int32_t first) {
+std::int64_t Skyline::raise(std::int32_t first) {
   const Segment valley = segment(first);
   std::int64_t height = INT64_MAX;
   if (valley.previous >= 0) height = segment(valley.previous).height;
   if (valley.last < sections_) height = std::min(height, segment(valley.last).height);
   set(first, valley.last, valley.previous, height);
+  return height;
 }
 
 void Skyline::put(const Item& item, std::int32_t valley) {
@@ -62,11 +63,15 @@ void Skyline::put(const Item& item, std::int32_t valley) {
   set(item.first, item.last, previous, filled.height + item.size);
 }
 
-std::int64_t Skyline::dive(std::span<const std::int32_t> ranks, std::int64_t most, Limits& limits) {
+void Skyline::begin(std::span<const std::int32_t> ranks) {
   tree_.reset(ranks);
   heap_.clear();
   std::ranges::fill(segments_, Segment{-1, -1, -1});
   if (sections_ > 0) set(0, sections_, -1, 0);
+}
+
+std::int64_t Skyline::dive(std::span<const std::int32_t> ranks, std::int64_t most, Limits& limits) {
+  begin(ranks);
   std::int64_t height = 0;
   std::int64_t looked = tree_.looks();
   for (std::size_t left = items_.size(); left > 0;) {

@@ -1,4 +1,4 @@
-// Two staircases. Both fall: plans from the smallest peak to the least time, claims from the
+// Two staircases. Both fall: plans from the least need to the least time, claims from the
 // smallest budget to the largest.
 #include "lowtide/plan/frontier.h"
 
@@ -7,31 +7,28 @@
 
 namespace lowtide {
 
-bool Frontier::improves(const Cost& cost) const {
-  const Entry* known = best(cost.peak);
-  return known == nullptr || cost.duration < known->cost.duration;
+bool Frontier::improves(Bytes needs, Ticks duration) const {
+  const Entry* known = best(needs);
+  return known == nullptr || duration < known->cost.duration;
 }
 
 bool Frontier::add(Entry entry) {
-  if (!improves(entry.cost)) return false;
+  if (!improves(entry.needs(), entry.cost.duration)) return false;
   std::erase_if(entries_, [&](const Entry& other) {
-    return other.cost.peak >= entry.cost.peak && other.cost.duration >= entry.cost.duration;
+    return other.needs() >= entry.needs() && other.cost.duration >= entry.cost.duration;
   });
-  const auto at = std::ranges::upper_bound(entries_, entry.cost.peak, {},
-                                           [](const Entry& other) { return other.cost.peak; });
+  const auto at = std::ranges::upper_bound(entries_, entry.needs(), {}, &Entry::needs);
   entries_.insert(at, std::move(entry));
   return true;
 }
 
 const Frontier::Entry* Frontier::best(Bytes budget) const {
-  const auto beyond = std::ranges::upper_bound(entries_, budget, {},
-                                               [](const Entry& entry) { return entry.cost.peak; });
+  const auto beyond = std::ranges::upper_bound(entries_, budget, {}, &Entry::needs);
   return beyond == entries_.begin() ? nullptr : &*std::prev(beyond);
 }
 
 const Frontier::Entry* Frontier::above(Bytes budget) const {
-  const auto beyond = std::ranges::upper_bound(entries_, budget, {},
-                                               [](const Entry& entry) { return entry.cost.peak; });
+  const auto beyond = std::ranges::upper_bound(entries_, budget, {}, &Entry::needs);
   return beyond == entries_.end() ? nullptr : &*beyond;
 }
 

@@ -13,15 +13,6 @@ std::string_view to_string(BoundScope scope) {
   return scope == BoundScope::graph ? "graph" : "techniques";
 }
 
-std::string_view to_string(Footprint footprint) {
-  switch (footprint) {
-    case Footprint::live: return "live";
-    case Footprint::arena: return "arena";
-    case Footprint::reserved: return "reserved";
-  }
-  return "";
-}
-
 PlanFile plan_file(const Question& question, const Outcome& outcome, FoundBy asked) {
   const Problem& problem = question.problem;
   PlanFile file;

@@ -2,13 +2,13 @@
 // was found. io/plan_json.h reads and writes it; check_plan.h checks it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lowtide/plan/footprint.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/plan.h"
 #include "lowtide/plan/question.h"
@@ -19,22 +19,6 @@ namespace lowtide {
 // allowed techniques can make.
 enum class BoundScope : std::uint8_t { graph, techniques };
 std::string_view to_string(BoundScope scope);
-
-// The bytes that a budget limits: those live; the arena that holds all tensors at planned offsets;
-// or those that an allocator has reserved.
-enum class Footprint : std::uint8_t { live, arena, reserved };
-inline constexpr std::array kFootprints = {Footprint::live, Footprint::arena, Footprint::reserved};
-std::string_view to_string(Footprint footprint);
-
-// Where a tensor lies in the arena from one step on, or the workspace of the op that the step
-// computes.
-struct PlannedOffset {
-  static constexpr std::int32_t kStart = -1;
-  std::int32_t step = kStart;  // that begins it; kStart: it is there before the first step
-  TensorId tensor;             // in the file's indices; invalid for a workspace
-  Bytes offset;
-  bool operator==(const PlannedOffset&) const = default;
-};
 
 // Claims about the plan, or about the problem if there is no plan.
 struct Claims {

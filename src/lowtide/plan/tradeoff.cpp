@@ -24,12 +24,12 @@ bool in_range(const Tradeoff& tradeoff, Bytes budget) {
 
 std::optional<Bytes> least_without_overhead(const Tradeoff& tradeoff, Ticks base) {
   std::optional<Bytes> least;
-  const auto look = [&](const Outcome& outcome) {
-    if (outcome.plan && outcome.cost.duration <= base)
-      least = std::min(least.value_or(Bytes::max()), outcome.cost.peak);
+  const auto look = [&](const TradeoffPoint& point) {
+    if (point.outcome.plan && point.outcome.cost.duration <= base)
+      least = std::min(least.value_or(Bytes::max()), point.needs());
   };
-  for (const TradeoffPoint& point : tradeoff.points) look(point.outcome);
-  if (tradeoff.smallest) look(tradeoff.smallest->outcome);
+  for (const TradeoffPoint& point : tradeoff.points) look(point);
+  if (tradeoff.smallest) look(*tradeoff.smallest);
   return least;
 }
 

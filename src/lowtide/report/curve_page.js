@@ -1,6 +1,7 @@
 // Overhead against budget. D.points come by ascending budgets; D.smallest is the smallest budget
 // for which there is a plan, which may lie below all of them.
 const LEFT = 72, RIGHT = 22, TOP = 26, BOTTOM = 56;
+const isLive = D.footprint === "live";
 const overheadOf = (ticks) => (D.base ? 100 * (ticks / D.base - 1) : 0);
 const shareText = (bytes) => percentText(D.ownPeak ? (100 * bytes) / D.ownPeak : 100, 1);
 
@@ -15,11 +16,13 @@ for (const point of all) {
   point.overhead = point.duration === null ? null : overheadOf(point.duration);
   point.boundOverhead = point.bound === null ? null : overheadOf(point.bound);
 }
+// The smallest budget that a point's plan keeps.
+const needs = (point) => point.taken ?? point.peak;
 const planned = points.filter((point) => point.overhead !== null);
 // The curve beside it: the least overhead of its plans within each budget.
-const besides = (D.beside ? D.beside.points : []).filter((point) => point.duration !== null).sort((a, b) => a.peak - b.peak);
+const besides = (D.beside ? D.beside.points : []).filter((point) => point.duration !== null).sort((a, b) => needs(a) - needs(b));
 const besideWithin = (budget) => {
-  const durations = besides.filter((point) => point.peak <= budget).map((point) => point.duration);
+  const durations = besides.filter((point) => needs(point) <= budget).map((point) => point.duration);
   return durations.length ? overheadOf(Math.min(...durations)) : null;
 };
 const lacking = D.beside ? D.techniques.filter((name) => !D.beside.techniques.includes(name)).join(", ").replaceAll("_", " ") : "";
@@ -62,7 +65,7 @@ function drawAxes(node, { height, right, range, top, x, y }) {
     svg("text", { x: right, y: height - 6, "text-anchor": "end" }, "budget, and its share of the baseline peak"));
 }
 
-// From its own peak on the plan's height to the right, from each point the bound's to the left.
+// From what a plan needs on its height to the right, from each point the bound's to the left.
 function drawStairs(node, { right, x, y }) {
   const bounded = points.filter((point) => point.boundOverhead !== null && point.budget >= D.floor);
   if (bounded.length) {
@@ -72,7 +75,7 @@ function drawStairs(node, { right, x, y }) {
       svg("path", { class: "proven", d: `M${px(start)},${px(y(0))}${stairs}V${px(y(0))}Z` }),
       svg("path", { class: "proven-line", d: `M${px(start)},${px(y(bounded[0].boundOverhead))}${stairs}` }));
   }
-  const start = (point, i) => x(Math.max(point.peak, planned[i - 1]?.budget ?? points[0].budget));
+  const start = (point, i) => x(Math.max(needs(point), planned[i - 1]?.budget ?? points[0].budget));
   if (planned.length)
     node.append(svg("path", { class: "plans", d: planned.map((point, i) => `${i ? `H${px(start(point, i))}V` : `M${px(start(point, i))},`}${px(y(point.overhead))}`).join("") + `H${px(right)}` }));
 }
@@ -80,8 +83,8 @@ function drawStairs(node, { right, x, y }) {
 // Its plans as stairs down to the right, from the smallest that is in the range.
 function drawBeside(node, { range, right, x, y }) {
   let path = "";
-  for (const { peak } of besides) {
-    const from = Math.max(peak, points[0].budget), at = px(x(from)), height = px(y(besideWithin(from)));
+  for (const point of besides) {
+    const from = Math.max(needs(point), points[0].budget), at = px(x(from)), height = px(y(besideWithin(from)));
     if (from <= range[1]) path += path ? `H${at}V${height}` : `M${at},${height}`;
   }
   if (path) node.append(svg("path", { class: "beside", d: `${path}H${px(right)}` }));
@@ -126,7 +129,7 @@ function linesOf(point) {
   if (point.overhead === null) lines.push(line("", point.status === "infeasible" ? "proven: no plan fits" : "no plan was found"));
   else lines.push(
     line("", `overhead ${percentText(point.overhead)}${point.status === "optimal" ? ", proven the least" : ""}`),
-    line("muted", `${ticksText(point.duration)}, peak ${bytesText(point.peak)}`));
+    line("muted", `${ticksText(point.duration)}, peak ${bytesText(point.peak)}${isLive ? "" : `, ${D.footprint} ${bytesText(point.taken)}`}`));
   if (D.beside) lines.push(line("muted", `${besideText} ${besideWithin(point.budget) === null ? "no plan was found" : percentText(besideWithin(point.budget))}`));
   if (point.boundOverhead !== null && point.status !== "optimal") lines.push(line("muted", `no plan has less than ${percentText(point.boundOverhead)}`));
   if (point.note && point.overhead === null) lines.push(line("muted", point.note));
@@ -179,7 +182,7 @@ function drawFigures() {
     element("div", { class: "value" }, value), element("div", { class: "muted small" }, note));
   const list = [figure("Baseline peak", bytesText(D.ownPeak), "without a plan")];
   // A plan of the baseline peak, since the budgets that were asked for may all be larger.
-  const free = Math.min(...all.filter((point) => point.duration === D.base).map((point) => point.peak));
+  const free = Math.min(...all.filter((point) => point.duration === D.base).map(needs));
   if (Number.isFinite(free)) list.push(figure("Without overhead", bytesText(free), `${shareText(free)} of the baseline peak`));
   const half = planned.filter((point) => point.budget <= D.ownPeak / 2).pop();
   if (half) list.push(figure(`At ${shareText(half.budget)}`, percentText(half.overhead), half.status === "optimal" ? "overhead, proven the least" : half.boundOverhead === null ? "overhead" : `overhead; no plan has less than ${percentText(half.boundOverhead)}`));
@@ -199,6 +202,7 @@ function drawTable() {
     { title: "bound", kind: "number", text: (point) => percent(point.boundOverhead), value: (point) => point.boundOverhead ?? missing },
     { title: "duration", kind: "number", text: (point) => (point.duration === null ? "\u2013" : ticksText(point.duration)), value: (point) => point.duration ?? missing },
     { title: "peak", kind: "number", text: (point) => (point.peak === null ? "\u2013" : bytesText(point.peak)), value: (point) => point.peak ?? missing },
+    ...(isLive ? [] : [{ title: D.footprint, kind: "number", text: (point) => (point.taken === null ? "\u2013" : bytesText(point.taken)), value: (point) => point.taken ?? missing }]),
     { title: "status", kind: "name", text: (point) => (point === D.smallest ? `${point.status}, the smallest found` : point.status), value: (point) => point.status },
   ], rows));
 }
@@ -217,7 +221,8 @@ function drawLegend() {
 function main() {
   document.querySelector("main").hidden = false;
   document.querySelector("h1").textContent = D.name || "Graph";
-  $("about").textContent = [plural(D.opCount, "op"), plural(D.tensorCount, "tensor"), `${D.order} order`, `${ticksText(D.base)} without recomputation`].join(", ");
+  const counted = { live: [], arena: ["budgets limit the arena"], reserved: [`budgets limit what PyTorch's allocator reserves${D.allocator ? ` with ${D.allocator}` : ""}`] };
+  $("about").textContent = [plural(D.opCount, "op"), plural(D.tensorCount, "tensor"), `${D.order} order`, `${ticksText(D.base)} without recomputation`, ...counted[D.footprint]].join(", ");
   drawFigures();
   drawTable();
   $("everything").hidden = beyond === null;

@@ -52,7 +52,7 @@ constexpr Glyphs kAscii{{" ", "_", "_", ".", ".", ":", ":", "#", "#"},
 
 struct Mark {
   Bytes budget;
-  Bytes peak;                      // of its plan, which holds from there on
+  Bytes needs;                     // of its plan, which holds from there on
   double overhead = 0, bound = 0;  // per cent
   bool planned = false, proven = false;
 };
@@ -97,7 +97,7 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
     Mark mark;
     mark.budget = point.budget;
     mark.planned = outcome.plan.has_value();
-    mark.peak = mark.planned ? outcome.cost.peak : point.budget;
+    mark.needs = mark.planned ? point.needs() : point.budget;
     mark.proven = outcome.status == Status::optimal;
     mark.overhead = overhead_percent(outcome.cost.duration, graph.total_time());
     if (is_bounded(outcome, graph.total_time()))
@@ -155,8 +155,8 @@ double Plotter::budget_at(std::size_t column) const {
 
 std::size_t Plotter::start_of(std::size_t i) const {
   const Bytes before = marks_[i > 0 ? i - 1 : 0].budget;
-  return std::min(column_of(marks_[i].budget),
-                  column_of(std::max(marks_[i].peak, before)) + (marks_[i].peak <= before ? 1 : 0));
+  return std::min(column_of(marks_[i].budget), column_of(std::max(marks_[i].needs, before)) +
+                                                   (marks_[i].needs <= before ? 1 : 0));
 }
 
 void Plotter::paint_impossible() {

@@ -39,19 +39,35 @@ std::string_view ending_of(const Fit& fit) {
   return "not proven the smallest; gave up before the limit";
 }
 
-std::string table_row(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
+// A column that a curve of live bytes does not have.
+std::string taken_column(const Tradeoff& curve, std::string_view text) {
+  return curve.footprint == Footprint::live ? "" : fmt::format(" {:>10}", text);
+}
+
+// Of what budgets limit, if that is not live bytes; `whole`: a Tradeoff or a Fit.
+std::string footprint_row(const auto& whole) {
+  if (whole.footprint == Footprint::live) return {};
+  const bool is_arena = whole.footprint == Footprint::arena;
+  std::string settings = whole.allocator.empty() ? "" : fmt::format(" with {}", whole.allocator);
+  return fmt::format("{:<10} {}: budgets limit {}\n", "footprint", to_string(whole.footprint),
+                     is_arena ? "the arena of planned offsets"
+                              : "what PyTorch's caching allocator takes" + settings);
+}
+
+std::string table_row(const Graph& graph, const Tradeoff& curve, const TradeoffPoint& point) {
   const Outcome& outcome = point.outcome;
   const Ticks base = graph.total_time();
-  std::string overhead = "-", bound = "-", peak = "-";
+  std::string overhead = "-", bound = "-", peak = "-", taken = "-";
   if (outcome.plan) {
     overhead = percent_text(overhead_percent(outcome.cost.duration, base));
     peak = bytes_text(outcome.cost.peak);
+    if (point.taken) taken = bytes_text(point.taken->bytes);
   }
   if (is_bounded(outcome, base))
     bound = percent_text(overhead_percent(outcome.bound.duration, base));
-  return fmt::format("{:>10} {:>8} {:>11} {:>10} {:>10}  {}\n", bytes_text(point.budget),
-                     share_text(point.budget, own_peak), overhead, bound, peak,
-                     to_string(outcome.status));
+  return fmt::format("{:>10} {:>8} {:>11} {:>10} {:>10}{}  {}\n", bytes_text(point.budget),
+                     share_text(point.budget, curve.own_peak), overhead, bound, peak,
+                     taken_column(curve, taken), to_string(outcome.status));
 }
 
 }  // namespace
@@ -60,12 +76,13 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
   std::string out = head(graph, style);
   out += fmt::format("{:<10} {}, the peak without a plan\n", "baseline",
                      exact_bytes_text(curve.own_peak));
+  out += footprint_row(curve);
   const std::string plot = plot_curve(graph, curve, style);
   if (!plot.empty()) out += "\n" + plot;
-  out += fmt::format("\n{:>10} {:>8} {:>11} {:>10} {:>10}  {}\n", "budget", "share", "overhead",
-                     "bound", "peak", "status");
+  out += fmt::format("\n{:>10} {:>8} {:>11} {:>10} {:>10}{}  {}\n", "budget", "share", "overhead",
+                     "bound", "peak", taken_column(curve, to_string(curve.footprint)), "status");
   for (const TradeoffPoint& point : std::views::reverse(curve.points))
-    out += table_row(graph, curve.own_peak, point);
+    out += table_row(graph, curve, point);
   out += "\n";
   for (const TradeoffPoint& point : std::views::reverse(curve.points))
     if (!point.outcome.note.empty() && point.outcome.status == Status::unknown)
@@ -79,8 +96,9 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
   if (noted != curve.points.end())
     out += wrap(fmt::format("{:<10} {}", "note", noted->outcome.note), style.width, style.unicode);
   if (const auto least = least_without_overhead(curve, graph.total_time()))
-    out += fmt::format("{:<10} {}, {}: the smallest peak found without overhead\n", "full speed",
-                       exact_bytes_text(*least), share_text(*least, curve.own_peak));
+    out += fmt::format("{:<10} {}, {}: the smallest {} found without overhead\n", "full speed",
+                       exact_bytes_text(*least), share_text(*least, curve.own_peak),
+                       curve.footprint == Footprint::live ? "peak" : "footprint");
   if (curve.smallest) {
     const Bytes budget = curve.smallest->budget;
     const Ticks duration = curve.smallest->outcome.cost.duration;
@@ -110,10 +128,12 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
     out += fmt::format("{:<10} {}\n", key, value);
   };
   row("baseline", exact_bytes_text(fit.own_peak) + ", the peak without a plan");
+  out += footprint_row(fit);
   if (fit.point) {
     const Outcome& outcome = fit.point->outcome;
     row("budget", fmt::format("{}, {} of it", exact_bytes_text(fit.point->budget),
                               share_text(fit.point->budget, fit.own_peak)));
+    if (fit.footprint != Footprint::live) row("peak", exact_bytes_text(outcome.cost.peak));
     if (outcome.plan)
       for (const TransformEffect& effect : effects_of(graph, outcome.plan->transforms))
         row("transform", effect_text(effect, base));

@@ -43,6 +43,25 @@ std::string step_table(const std::vector<layout::Peaks>& steps, const TerminalSt
 
 }  // namespace
 
+std::string reserved_text(const layout::DeviceFootprint& footprint) {
+  const layout::Peaks& peaks = footprint.replay.peaks;
+  const std::string settings = layout::to_string(footprint.terms.settings),
+                    ratio = ratio_text(peaks.reserved, peaks.allocated);
+  return fmt::format("PyTorch's allocator{} reserves {} for {} allocated{}.",
+                     settings.empty() ? "" : fmt::format(" ({})", settings),
+                     bytes_text(peaks.reserved), bytes_text(peaks.allocated),
+                     ratio.empty() ? "" : fmt::format(", {} times as much", ratio));
+}
+
+std::string help_text(const layout::DeviceFootprint& footprint) {
+  if (footprint.better.empty()) return {};
+  const layout::OtherSettings& best = footprint.better.front();
+  return fmt::format(
+      "{} saves {} of it.",
+      best.settings.empty() ? "Its default settings would help: that" : best.settings,
+      bytes_text(footprint.replay.peaks.reserved - best.reserved));
+}
+
 std::string footprint_text(const layout::DeviceFootprint& footprint, const TerminalStyle& style) {
   const layout::Replay& replay = footprint.replay;
   std::string text =

@@ -11,4 +11,9 @@ namespace lowtide::report {
 // A row for each step, equal ones together, and the settings that would reserve less.
 std::string footprint_text(const layout::DeviceFootprint& footprint, const TerminalStyle& style);
 
+// A sentence each: reserved beside allocated bytes, and the setting that would save most; empty if
+// none does.
+std::string reserved_text(const layout::DeviceFootprint& footprint);
+std::string help_text(const layout::DeviceFootprint& footprint);
+
 }  // namespace lowtide::report

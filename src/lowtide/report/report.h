@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
+#include "lowtide/layout/footprint.h"
+#include "lowtide/plan/footprint.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/plan.h"
 #include "lowtide/plan/transformed_problem.h"
@@ -90,6 +92,12 @@ struct Recomputed {
   double share = 0;  // of all recomputed time, 0 to 1
 };
 
+// What a budget limits instead of live bytes, and what the plan takes of it.
+struct Counted {
+  Footprint footprint = Footprint::arena;
+  Bytes bytes;
+};
+
 struct Report {
   std::string name;  // the graph's
   TickUnit tick = TickUnit::none;
@@ -99,10 +107,12 @@ struct Report {
   std::optional<Bytes> budget;
   std::optional<Ticks> bound;             // lower bound of every plan's duration; set by the caller
   std::vector<PortfolioPart> parts = {};  // of the plan's search; set by the caller
-  Run before;                             // the given order, each tensor freed as early as possible
-  std::optional<Run> after;               // the plan
-  std::vector<Applied> transforms;        // of the plan
-  std::vector<Recomputed> recomputed;     // of the plan, most time first
+  std::optional<Counted> counted = {};    // absent: the budget limits live bytes; set by the caller
+  std::optional<layout::DeviceFootprint> device = {};  // of the run shown; set by the caller
+  Run before;                          // the given order, each tensor freed as early as possible
+  std::optional<Run> after;            // the plan
+  std::vector<Applied> transforms;     // of the plan
+  std::vector<Recomputed> recomputed;  // of the plan, most time first
   // The same with each number in an origin replaced by '*', so that equal layers are one entry:
   // "layers.*.conv". Empty if that merges no entries.
   std::vector<Recomputed> recomputed_alike;

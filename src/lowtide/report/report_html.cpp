@@ -16,8 +16,9 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "lowtide/report/footprint_text.h"
+#include "lowtide/report/json_writer.h"
 #include "lowtide/report/page.h"
 #include "lowtide/report/plot.h"
 #include "lowtide/report/plot_text.h"
@@ -32,62 +33,6 @@ constexpr std::size_t kSampledPoints = 12'000;  // of each run, where there are 
 constexpr std::size_t kSampledCopies = 3'000;   // of each lane there
 constexpr std::ptrdiff_t kMostMoved = 400;      // tensors that are listed with their copies
 constexpr std::size_t kMostNames = 4'000'000;   // bytes of them in a full page, origins included
-constexpr auto kReplaceInvalid = nlohmann::json::error_handler_t::replace;  // of UTF-8
-constexpr std::size_t kLongestName = 160;                                   // characters
-
-// JSON, appended to a string. Every value puts the comma that it needs before itself.
-class Json {
- public:
-  explicit Json(std::string& out) : out_(out) {}
-
-  Json& key(std::string_view name) {
-    separate();
-    ((out_ += '"') += name) += "\":";
-    return *this;
-  }
-  void raw(std::string_view value) {
-    separate();
-    out_ += value;
-  }
-  void number(std::int64_t value) { raw(fmt::format_int(value).c_str()); }
-  void number(std::size_t value) { raw(fmt::format_int(value).c_str()); }
-  template <class Tag>
-  void number(Unit<Tag> value) {
-    number(value.count());
-  }
-  void text(std::string_view value) {
-    separate();
-    out_ += nlohmann::json(shorten(value, kLongestName)).dump(-1, ' ', false, kReplaceInvalid);
-  }
-  template <class Body>
-  void object(Body body) {
-    separate();
-    out_ += '{';
-    body();
-    out_ += '}';
-  }
-  template <class Body>
-  void tuple(Body body) {
-    separate();
-    out_ += '[';
-    body();
-    out_ += ']';
-  }
-  template <class Items, class Each>
-  void array(const Items& items, Each each) {
-    separate();
-    out_ += '[';
-    for (const auto& item : items) each(item);
-    out_ += ']';
-  }
-
- private:
-  void separate() {
-    const char last = out_.empty() ? '[' : out_.back();
-    if (last != '[' && last != '{' && last != ':') out_ += ',';
-  }
-  std::string& out_;
-};
 
 // An op or tensor of one of the page's graphs: a plan with transforms runs on one of its own.
 template <class AnyId>
@@ -120,7 +65,9 @@ class PageData {
     runs_.push_back(&report.before);
     if (&report.shown() != &report.before) runs_.push_back(&report.shown());
     for (const Run* run : runs_) steps += run->timeline.live.size();
-    const auto add = [&](const std::string& name) { names += std::min(name.size(), kLongestName); };
+    const auto add = [&](const std::string& name) {
+      names += std::min(name.size(), JsonWriter::kLongestName);
+    };
     for (const Graph* each : graphs()) {
       for (const OpId id : AllIds<OpId>(each->op_count())) {
         add(each->op(id).name);
@@ -189,7 +136,7 @@ class PageData {
   Selection<OpId> ops_;
   Selection<TensorId> tensors_;
   std::string out_;
-  Json json_;
+  JsonWriter json_;
 };
 
 void PageData::write_head() {
@@ -204,6 +151,17 @@ void PageData::write_head() {
   json_.key("base").number(report_.base_duration);
   optional("budget", report_.budget);
   optional("bound", report_.bound);
+  if (const auto& counted = report_.counted) {
+    json_.key("footprint").text(to_string(counted->footprint));
+    json_.key("taken").number(counted->bytes);
+  }
+  if (const auto& device = report_.device) {
+    json_.key("reserved").object([&] {
+      json_.key("bytes").number(device->replay.peaks.reserved);
+      json_.key("text").text(reserved_text(*device));
+      json_.key("help").text(help_text(*device));
+    });
+  }
   json_.key("parts").array(report_.parts, [&](const PortfolioPart& part) {
     json_.object([&] {
       json_.key("name").text(part.name);
@@ -487,7 +445,8 @@ void PageData::write_ops() {
 }  // namespace
 
 std::string html_report(const Graph& graph, const Report& report, std::size_t full_steps) {
-  const std::string name = report.name.empty() ? "Graph" : shorten(report.name, kLongestName);
+  const std::string name =
+      report.name.empty() ? "Graph" : shorten(report.name, JsonWriter::kLongestName);
   return make_page({.title = name + ": memory in use",
                     .text = text_report(report, TerminalStyle{.width = 100}),
                     .main = kReportMain,

@@ -151,11 +151,11 @@ function drawFigures() {
     element("div", { class: "muted" }, title),
     element("div", { class: "value" }, before ? element("span", { class: "muted" }, `${before} \u2192 `) : "", element("b", {}, value)),
     element("div", { class: "muted small" }, note));
-  const peak = (plan || own).peak, left = D.budget - peak;
+  const peak = (plan || own).peak, left = D.budget - (D.taken ?? peak);
   const list = [plan
     ? figure("Peak memory", bytesText(own.peak), bytesText(peak), own.peak === peak ? "as unplanned" : `${changeText(own.peak, peak)} against unplanned`)
     : figure("Peak memory", "", bytesText(peak), "unplanned")];
-  if (D.budget !== null) list.push(figure("Budget", "", bytesText(D.budget), plan && D.notice ? "the plan breaks a rule" : left < 0 ? `exceeded by ${bytesText(-left)}` : `kept, ${bytesText(left)} to spare`));
+  if (D.budget !== null) list.push(figure(D.footprint ? `Budget, ${D.footprint}` : "Budget", "", bytesText(D.budget), plan && D.notice ? "the plan breaks a rule" : left < 0 ? `exceeded by ${bytesText(-left)}` : `kept, ${bytesText(left)} to spare`));
   if (plan) {
     const bound = D.bound === null || !D.base ? "" : `; no plan${D.transforms ? " with these transforms" : ""} has less than ${percentText(100 * (D.bound / D.base - 1))}`;
     list.push(figure("Overhead", "", percentText(plan.overhead), `${ticksText(own.duration)} \u2192 ${ticksText(plan.duration)}${bound}`));
@@ -165,6 +165,7 @@ function drawFigures() {
     list.push(figure("Duration", "", ticksText(own.duration), "of computing each op once"));
     list.push(figure("Inputs and parameters", "", bytesText(D.inputs), "in use from the start"));
   }
+  if (D.reserved) list.push(figure("Reserved", "", bytesText(D.reserved.bytes), [D.reserved.text, D.reserved.help].filter(Boolean).join(" ")));
   $("figures").replaceChildren(...list);
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "lowtide/report/footprint_text.h"
 #include "lowtide/report/parts_text.h"
 #include "lowtide/report/plot_line.h"
 #include "lowtide/report/plot_text.h"
@@ -164,12 +165,19 @@ void Writer::remarks() {
   std::vector<std::string> remarks;
   // What a plan that breaks a rule comes to is no answer.
   if (report_.budget && !(has_plan() && !report_.notice.empty())) {
-    const Bytes budget = *report_.budget, peak = run_.timeline.cost.peak;
-    const std::string who = has_plan() ? "the plan" : "the unplanned step";
+    const auto& counted = report_.counted;
+    const Bytes budget = *report_.budget,
+                taken = counted ? counted->bytes : run_.timeline.cost.peak;
+    const std::string who = has_plan() ? "the plan" : "the unplanned step",
+                      of = counted ? fmt::format(", {}", to_string(counted->footprint)) : "";
     remarks.push_back(
-        fmt::format("Budget {}: {} {}.", bytes_text(budget), who,
-                    peak > budget ? "exceeds it by " + bytes_text(peak - budget)
-                                  : "keeps it, with " + bytes_text(budget - peak) + " to spare"));
+        fmt::format("Budget {}{}: {} {}.", bytes_text(budget), of, who,
+                    taken > budget ? "exceeds it by " + bytes_text(taken - budget)
+                                   : "keeps it, with " + bytes_text(budget - taken) + " to spare"));
+  }
+  if (report_.device) {
+    remarks.push_back(reserved_text(*report_.device));
+    if (const std::string help = help_text(*report_.device); !help.empty()) remarks.push_back(help);
   }
   if (report_.bound)
     remarks.push_back(
