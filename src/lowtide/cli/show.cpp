@@ -27,7 +27,8 @@ namespace lowtide::cli {
 namespace {
 
 struct ShowArguments {
-  std::string graph, plan, html, snapshot, trace;
+  GraphArgument graph;
+  std::string plan, html, snapshot, trace;
 };
 
 // Viewers draw runs: a plan that breaks a rule is none, nor is a graph's own order where inputs are
@@ -92,7 +93,7 @@ void add_show(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("show", "Draw memory over the steps of a plan, and list what takes it");
   const auto given = std::make_shared<ShowArguments>();
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command->add_option("plan", given->plan, "Plan file (default: the given order, unplanned)");
   command->add_option("--html", given->html, "Write a self-contained page with zoom");
   command->add_option("--snapshot", given->snapshot,
