@@ -37,6 +37,10 @@ class Pairing {
   bool fits(TensorIndex input, TensorIndex output) const {
     return bytes(input) == bytes(output) && bytes(input).count() > 0;
   }
+  // Number types and sizes that must agree.
+  auto kind_of(TensorIndex tensor) const {
+    return std::pair(bytes(tensor), std::string_view(draft_.tensors[index(tensor)].dtype));
+  }
   bool may_die(TensorIndex input) const {
     const bool given = draft_.producers[index(input)] < 0;
     return !is_output_[index(input)] && (!given || draft_.tensors[index(input)].releasable);
@@ -58,7 +62,8 @@ class Pairing {
     std::ranges::stable_partition(candidates, [&](TensorIndex input) {
       return last_reader_[index(input)] == static_cast<OpIndex>(op);
     });
-    std::map<Bytes, std::pair<std::vector<TensorIndex>, std::size_t>> outputs;  // and whose turn
+    std::map<std::pair<Bytes, std::string_view>, std::pair<std::vector<TensorIndex>, std::size_t>>
+        outputs;  // and whose turn it is
     for (const std::int64_t made : draft_.links[op].outputs) {
       const auto output = static_cast<TensorIndex>(made);
       const TensorIndex own = donated_for_[index(output)];
@@ -67,11 +72,11 @@ class Pairing {
         pairs.push_back({own, output});
         candidates.erase(found);
       } else if (bytes(output).count() > 0) {
-        outputs[bytes(output)].first.push_back(output);
+        outputs[kind_of(output)].first.push_back(output);
       }
     }
     for (const TensorIndex input : candidates) {
-      const auto found = outputs.find(bytes(input));
+      const auto found = outputs.find(kind_of(input));
       if (found == outputs.end()) continue;
       auto& [made, turn] = found->second;
       pairs.push_back({input, made[turn++ % made.size()]});

@@ -22,8 +22,7 @@ bool can_overwrite(const Computation& within, const Instruction& one, std::size_
   if (one.opcode == "triangular-solve") return slot == 1;
   const bool each = opcode_of(one.opcode).kind == OpcodeKind::elementwise || one.opcode == "copy";
   const Shape& from = within.instructions[one.operands[slot]].shape;
-  return each && !one.shape.is_tuple() && !from.is_tuple() && from.dims == one.shape.dims &&
-         from.layout == one.shape.layout;
+  return each && from.type == one.shape.type && same_places(from, one.shape);
 }
 
 std::uint32_t leaf_at(const Shape& shape, const ShapeIndex& index) {
@@ -41,7 +40,7 @@ std::vector<LeafPair> own_overwrites(std::string_view text, const Computation& w
                                      const Instruction& one) {
   std::vector<LeafPair> pairs;
   const std::string_view name = one.opcode;
-  if (name == "sort" || name == "all-reduce" || name == "all-reduce-start" || name == "scatter") {
+  if (name == "sort" || name == "all-reduce-start" || name == "scatter") {
     const std::size_t results = one.shape.leaves;
     for (std::size_t slot = 0; slot < std::min(results, one.operands.size()); ++slot)
       if (!within.instructions[one.operands[slot]].shape.is_tuple())

@@ -32,10 +32,6 @@ std::size_t updated(const Instruction& one) {
   return one.opcode == "scatter" ? (one.operands.size() - 1) / 2 : 1;
 }
 
-bool is_over_each(const Computation& within, const Instruction& one, std::uint32_t operand) {
-  const Shape& from = within.instructions[operand].shape;
-  return !one.shape.is_tuple() && !from.is_tuple() && from.dims == one.shape.dims;
-}
 
 class Looker {
  public:
@@ -78,7 +74,7 @@ class Looker {
       bool passes = false;
       std::int64_t taken = whole;
       if (kind == OpcodeKind::view) {
-        passes = over_[at];
+        passes = over_[at] && one.opcode != "bitcast";
         taken = at == within_.root || one.opcode == "tuple" ? whole : read[at];
       } else if (takes_slices(one.opcode) && first) {
         passes = one.opcode == "dynamic-slice" && is_where_updated(one);
@@ -87,7 +83,7 @@ class Looker {
         passes = over_[at];
         taken = 0;
       } else if (kind == OpcodeKind::elementwise || one.opcode == "copy") {
-        passes = over_[at] && is_over_each(within_, one, operand);
+        passes = over_[at] && same_places(within_.instructions[operand].shape, one.shape);
       }
       over_[operand] = over_[operand] && passes;
       read[operand] = read[operand] > INT64_MAX - taken ? INT64_MAX : read[operand] + taken;

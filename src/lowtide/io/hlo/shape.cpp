@@ -150,8 +150,8 @@ std::int64_t Shape::numbers() const {
 
 Shape parse_shape(Cursor& cursor) { return parse_nested(cursor, 0); }
 
-bool same_layout(const Shape& a, const Shape& b) {
-  return a.type == b.type && !a.is_tuple() && a.dims == b.dims && a.layout == b.layout;
+bool same_places(const Shape& a, const Shape& b) {
+  return !a.is_tuple() && !b.is_tuple() && a.dims == b.dims && a.layout == b.layout;
 }
 
 bool compatible(const Shape& a, const Shape& b) {

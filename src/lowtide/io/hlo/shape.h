@@ -36,8 +36,8 @@ struct Shape {
 // deeper than kMaxTupleDepth, and arrays of 2^63 bytes or more.
 Shape parse_shape(Cursor& cursor);
 
-// Whether two arrays hold the same numbers in the same places.
-bool same_layout(const Shape& a, const Shape& b);
+// Whether both are arrays that have the number of each index in the same place.
+bool same_places(const Shape& a, const Shape& b);
 
 // Whether one can stand where the other is expected: tuples of equal structure, arrays of equal
 // type and dimensions. Layouts and memory spaces may differ.
