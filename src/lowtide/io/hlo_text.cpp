@@ -83,13 +83,10 @@ GraphFile read_hlo(std::string_view text, const HloOptions& options) {
   const std::vector<std::uint32_t> order = callees_first(module);
   check_module(module);
   const Device& device = options.device ? *options.device : *find_built_in_device(kHloDevice);
-  Known known{.module = module, .device = device, .inside = {}, .runs = {}};
-  try {
-    known.inside = look_inside(module, order);
-  } catch (const OverflowError&) {
-    throw InputError("", "the operations or bytes of a computation do not fit into 63 bits");
-  }
-  known.runs.resize(module.computations.size());
+  Known known{.module = module,
+              .device = device,
+              .inside = look_inside(module, order),
+              .runs = std::vector<Run>(module.computations.size())};
   const std::vector<bool> runs = run_by_control(module);
   for (const std::uint32_t computation : order)
     if (runs[computation] && computation != module.entry)

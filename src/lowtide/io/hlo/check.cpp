@@ -46,7 +46,8 @@ class Checker {
   void check_count() const {
     const Opcode& opcode = opcode_of(one_.opcode);
     const std::size_t count = one_.operands.size();
-    const bool ends = async_of(one_.opcode).part == AsyncPart::done;
+    const AsyncPart part = async_of(one_.opcode).part;
+    const bool ends = part == AsyncPart::done || part == AsyncPart::update;
     const std::size_t least = ends ? 1 : opcode.least, most = ends ? 1 : opcode.most;
     if (count >= least && count <= most) return;
     refuse(std::string(one_.opcode) + " has " + count_of(count, "operand") + ", and takes " +

@@ -148,16 +148,14 @@ std::string_view Cursor::value() {
   const std::size_t first = at_;
   while (at_ < text_.size()) {
     const char c = text_[at_];
-    if (c == ',' || c == '\n' || closes(c)) break;
+    if (c == ',' || is_space(c) || closes(c)) break;
     if (c == '"' || closing(c) != '\0') {
       group();
     } else {
       ++at_;
     }
   }
-  std::size_t last = at_;
-  while (last > first && is_space(text_[last - 1])) --last;
-  return text_.substr(first, last - first);
+  return text_.substr(first, at_ - first);
 }
 
 }  // namespace lowtide::io::hlo

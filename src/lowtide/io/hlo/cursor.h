@@ -35,8 +35,8 @@ class Cursor {
   std::int64_t integer();
   // From an opening bracket or quote to its end, both included. Brackets in strings do not count.
   std::string_view group();
-  // The value of an attribute: up to a comma, a line's end, or a bracket that closes what is
-  // around it.
+  // The value of an attribute: up to a comma, white space, or a bracket that closes what is around
+  // it; groups in it are whole.
   std::string_view value();
 
   // InputError with the line and the column of the text at `at`.

@@ -3,12 +3,14 @@
 #include "lowtide/io/hlo/inside.h"
 
 #include <algorithm>
-#include <span>
+#include <string_view>
 
 #include "lowtide/base/units.h"
 #include "lowtide/io/hlo/counts.h"
+#include "lowtide/io/hlo/cursor.h"
 #include "lowtide/io/hlo/opcode.h"
 #include "lowtide/io/hlo/operations.h"
+#include "lowtide/io/reader_support.h"
 
 namespace lowtide::io::hlo {
 
@@ -35,8 +37,9 @@ std::size_t updated(const Instruction& one) {
 
 class Looker {
  public:
-  Looker(const Computation& within, const std::vector<Inside>& inside)
-      : within_(within), inside_(inside), over_(within.instructions.size(), true),
+  Looker(const Module& module, const Computation& within, const std::vector<Inside>& inside)
+      : text_(module.text),
+        within_(within), inside_(inside), over_(within.instructions.size(), true),
         update_of_(within.instructions.size(), kNone) {
     find_results();
   }
@@ -44,11 +47,7 @@ class Looker {
   Inside look() {
     Inside found;
     found.read.assign(within_.parameters.size(), 0);
-    for (const Instruction& one : within_.instructions) {
-      found.operations =
-          sum(found.operations, work_of(within_, one, inside_).operations);
-      found.repeatable = found.repeatable && is_repeatable(one, inside_);
-    }
+    for (const Instruction& one : within_.instructions) add(one, found);
     std::vector<std::int64_t> read(within_.instructions.size(), 0);
     for (std::size_t i = within_.instructions.size(); i-- > 0;) look_at(i, read);
     for (const std::uint32_t parameter : within_.parameters) {
@@ -57,11 +56,23 @@ class Looker {
       found.over.push_back(over_[parameter]);
     }
     for (const std::uint32_t result : results_)
-      found.written = sum(found.written, written_by(within_.instructions[result]));
+      found.written = capped_sum(found.written, written_by(within_.instructions[result]));
     return found;
   }
 
  private:
+  void add(const Instruction& one, Inside& found) const {
+    try {
+      (void)bytes_of(one.shape);  // must fit
+      found.operations = sum(found.operations, work_of(within_, one, inside_).operations);
+    } catch (const OverflowError&) {
+      Cursor(text_).refuse_at(one.at, "instruction " + quoted(one.name) +
+                                          ": its bytes or its operations, or those of its "
+                                          "computation so far, do not fit into 63 bits");
+    }
+    found.repeatable = found.repeatable && is_repeatable(one, inside_);
+  }
+
   // Hands what is read of the instruction's result, and whether it may be overwritten, on to its
   // operands. All that use it have been seen.
   void look_at(std::size_t at, std::vector<std::int64_t>& read) {
@@ -86,7 +97,7 @@ class Looker {
         passes = over_[at] && same_places(within_.instructions[operand].shape, one.shape);
       }
       over_[operand] = over_[operand] && passes;
-      read[operand] = read[operand] > INT64_MAX - taken ? INT64_MAX : read[operand] + taken;
+      read[operand] = capped_sum(read[operand], taken);
     }
   }
 
@@ -122,6 +133,7 @@ class Looker {
     return bytes_of(within_.instructions[one.operands[updated(one)]].shape);
   }
 
+  const std::string_view text_;
   const Computation& within_;
   const std::vector<Inside>& inside_;
   std::vector<bool> over_;  // by instruction: whether the result can be written over it
@@ -154,7 +166,7 @@ std::int64_t moved(const Computation& within, const Instruction& one,
 std::vector<Inside> look_inside(const Module& module, const std::vector<std::uint32_t>& order) {
   std::vector<Inside> inside(module.computations.size());
   for (const std::uint32_t computation : order)
-    inside[computation] = Looker(module.computations[computation], inside).look();
+    inside[computation] = Looker(module, module.computations[computation], inside).look();
   return inside;
 }
 

@@ -21,7 +21,8 @@ struct Inside {
   std::int64_t written = 0;
 };
 
-// For each computation of the module. `order`: callees first. OverflowError beyond 63 bits.
+// For each computation of the module. `order`: callees first. InputError (place: the instruction)
+// beyond 63 bits.
 std::vector<Inside> look_inside(const Module& module, const std::vector<std::uint32_t>& order);
 
 // What one instruction does: operations, and bytes moved. Those of control (while, call,

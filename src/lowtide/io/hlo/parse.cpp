@@ -130,8 +130,9 @@ void ModuleParser::finish(Computation& computation) {
     const auto number = static_cast<std::size_t>(one.parameter);
     if (number >= count || computation.parameters[number] != kNone)
       refuse(one.at, "parameter " + quoted(one.name) + " has the number " +
-                         std::to_string(one.parameter) + "; its " + std::to_string(count) +
-                         " parameters must be numbered from 0, each once");
+                         std::to_string(one.parameter) +
+                         "; the parameters must be numbered from 0, each once, and there are " +
+                         std::to_string(count));
     computation.parameters[number] = static_cast<std::uint32_t>(i);
   }
 }
