@@ -22,12 +22,12 @@ Op describe(const Instruction& one, std::int64_t operations) {
   op.kind = "hlo." + std::string(one.opcode);
   op.origin = string_under(one.attribute("metadata"), "op_name");
   op.phase = phase_of(op.origin);
-  op.attributes = "{\"flops\": " + std::to_string(operations);
+  op.attributes = "{\"flops\":" + std::to_string(operations);
   for (const std::string_view name : {"kind", "custom_call_target", "sharding"}) {
     std::string_view value = one.attribute(name);
     if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
     if (!value.empty())
-      op.attributes += ", " + json_string(name) + ": " + json_string(value);
+      op.attributes += "," + json_string(name) + ":" + json_string(value);
   }
   op.attributes += "}";
   return op;
