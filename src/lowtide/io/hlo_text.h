@@ -1,13 +1,10 @@
 // Reads HLO text, as XLA, JAX, torch-xla and TensorFlow write it, as a graph. docs/reference/hlo.md
-// says what of a module becomes what of a graph.
+// says what of a module becomes what of a graph. Private to the room: read_graph calls it.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <string_view>
 
-#include "lowtide/device/device.h"
-#include "lowtide/io/graph_json.h"
+#include "lowtide/io/graph_file.h"
 
 namespace lowtide::io {
 
