@@ -1,5 +1,6 @@
 // Fuzzing without a fuzzer: seeds and malformed files, changed at random a few thousand times in
-// the ways in which JSON and HLO text break. No coverage guides it; the libFuzzer programs beside it have that.
+// the ways in which JSON and HLO text break. No coverage guides it; the libFuzzer programs beside
+// it have that.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -58,8 +59,81 @@ void renumber(Random& random, std::string& text, std::size_t at) {
   text.replace(first, last - first, std::to_string(random.below(random.chance(0.9) ? 7 : 5000)));
 }
 
-const Language kJson{",:[]{}\n", {"0", "-1", "1", "2", "9223372036854775807", "9223372036854775808", "1.0", "1e9", "-0", "null", "true", "false", "\"\"", "[]", "{}", "[0]", "\"\\u0000\"", "\"name\"", "\"bytes\"", "\"after\"", "\"mutates\"", "\"format\"", "4611686018427387904", ",", ":", "]", "}", "\"\xff\""}};
-const Language kHlo{" ,=(){}[]%\n", {"0", "-1", "9223372036854775807", "4611686018427387904", "f32", "s4", "token", "f32[]", "f32[2,3]{1,0}", "(f32[2], s32[])", "[?]", "<=4", "{1,0:T(8,128)S(5)}", "()", "{}", "(", ")", "}", "%", "ROOT ", "ENTRY ", "\n", "/*", "\"", "tuple", "get-tuple-element", "while", "call", "fusion", "conditional", "bitcast", "all-reduce-start", "copy-start", "copy-done", "async-update", "add-dependency", "constant(1)", "parameter(0)", "calls=f", "body=f", "condition=c", "index=1", "known_trip_count", "is_scheduled=true", "control-predecessors={a}"}};
+const Language kJson{",:[]{}\n",
+                     {"0",
+                      "-1",
+                      "1",
+                      "2",
+                      "9223372036854775807",
+                      "9223372036854775808",
+                      "1.0",
+                      "1e9",
+                      "-0",
+                      "null",
+                      "true",
+                      "false",
+                      "\"\"",
+                      "[]",
+                      "{}",
+                      "[0]",
+                      "\"\\u0000\"",
+                      "\"name\"",
+                      "\"bytes\"",
+                      "\"after\"",
+                      "\"mutates\"",
+                      "\"format\"",
+                      "4611686018427387904",
+                      ",",
+                      ":",
+                      "]",
+                      "}",
+                      "\"\xff\""}};
+const Language kHlo{" ,=(){}[]%\n",
+                    {"0",
+                     "-1",
+                     "9223372036854775807",
+                     "4611686018427387904",
+                     "f32",
+                     "s4",
+                     "token",
+                     "f32[]",
+                     "f32[2,3]{1,0}",
+                     "(f32[2], s32[])",
+                     "[?]",
+                     "<=4",
+                     "{1,0:T(8,128)S(5)}",
+                     "()",
+                     "{}",
+                     "(",
+                     ")",
+                     "}",
+                     "%",
+                     "ROOT ",
+                     "ENTRY ",
+                     "\n",
+                     "/*",
+                     "\"",
+                     "tuple",
+                     "get-tuple-element",
+                     "while",
+                     "call",
+                     "fusion",
+                     "conditional",
+                     "bitcast",
+                     "all-reduce-start",
+                     "copy-start",
+                     "copy-done",
+                     "async-update",
+                     "add-dependency",
+                     "constant(1)",
+                     "parameter(0)",
+                     "calls=f",
+                     "body=f",
+                     "condition=c",
+                     "index=1",
+                     "known_trip_count",
+                     "is_scheduled=true",
+                     "control-predecessors={a}"}};
 
 std::string mutated(const Language& language, Random& random, std::string text,
                     const std::vector<std::string>& corpus) {
@@ -103,7 +177,8 @@ void sweep(const Language& language, std::initializer_list<const char*> folders,
     Random random(static_cast<std::uint64_t>(i));
     const auto& from = random.chance(0.8) ? good : corpus;
     std::string text = from[random.below(from.size())];
-    for (std::size_t k = random.below(3) + 1; k > 0; --k) text = mutated(language, random, text, corpus);
+    for (std::size_t k = random.below(3) + 1; k > 0; --k)
+      text = mutated(language, random, text, corpus);
     try {
       if (property(text)) ++accepted;
     } catch (const std::exception& error) {

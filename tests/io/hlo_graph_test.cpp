@@ -144,8 +144,8 @@ TEST_CASE("hlo: a while carries in place; its body's temporaries are workspace")
   CHECK_FALSE(tensor_named(graph, "w{2}").valid());  // carried unchanged: x
   // sorted and reversed, beside the new value, which has the room of the carried one
   CHECK(graph.workspace(loop) == Bytes(512));
-  const std::int64_t trip = price(1, 12) + price(64 * 6, 512) + price(0, 512) + price(64, 768) +
-                            price(1, 9);
+  const std::int64_t trip =
+      price(1, 12) + price(64 * 6, 512) + price(0, 512) + price(64, 768) + price(1, 9);
   CHECK(graph.time(loop).count() == 10 * trip + price(1, 9));
   CHECK(graph.op(loop).recomputable);
 }
@@ -253,8 +253,7 @@ draws (p: f32[]) -> f32[4] {
   i = u32[] partition-id()
   ROOT t = (f32[4], f32[4], f32[4], f32[4], u32[]) tuple(a, b, c, d, i))",
                                            body));
-  for (const char* once : {"a", "b", "d"})
-    CHECK_FALSE(graph.recomputable(op_named(graph, once)));
+  for (const char* once : {"a", "b", "d"}) CHECK_FALSE(graph.recomputable(op_named(graph, once)));
   CHECK(graph.recomputable(op_named(graph, "c")));
 }
 

@@ -17,8 +17,7 @@ Refusal refused(const std::string& text) {
 // Of a module whose entry begins on line 4.
 void check_entry(const std::string& entry, const std::string& place, const std::string& reason,
                  const std::string& before = {}) {
-  const std::string text =
-      "HloModule test\n" + before + "\nENTRY main {\n" + entry + "\n}\n";
+  const std::string text = "HloModule test\n" + before + "\nENTRY main {\n" + entry + "\n}\n";
   const Refusal expected{"m.hlo", place, reason};
   CHECK(refused(text) == expected);
 }
@@ -30,12 +29,14 @@ std::string repeated(const std::string& piece, int count) {
 }
 
 TEST_CASE("hlo: refused syntax") {
-  check_entry("x = q32[2] parameter(0)", "line 4, column 5",
-              "instruction \"x\": unknown number type \"q32\"; known are pred, s and u with 1 to 64 "
-              "bits, f16, bf16, f32, f64, f8..., f6..., f4e2m1fn, c64, c128, token, opaque");
-  check_entry("x = f32[?,2] parameter(0)", "line 4, column 9",
-              "instruction \"x\": a dimension without a limit (?); lower the module for shapes that "
-              "are known, or with an upper limit for this dimension (<=128)");
+  check_entry(
+      "x = q32[2] parameter(0)", "line 4, column 5",
+      "instruction \"x\": unknown number type \"q32\"; known are pred, s and u with 1 to 64 "
+      "bits, f16, bf16, f32, f64, f8..., f6..., f4e2m1fn, c64, c128, token, opaque");
+  check_entry(
+      "x = f32[?,2] parameter(0)", "line 4, column 9",
+      "instruction \"x\": a dimension without a limit (?); lower the module for shapes that "
+      "are known, or with an upper limit for this dimension (<=128)");
   check_entry("x = f32[2] parameter(0)\ny = f32[2] add(x, z)", "line 5, column 19",
               "instruction \"y\": operand \"z\" is not defined before it is used; each instruction "
               "must stand after those that it reads");
@@ -66,9 +67,10 @@ TEST_CASE("hlo: refused meaning") {
               "line 5, column 42",
               "instruction \"y\": there is no computation \"gone\" in this file; dump the whole "
               "module");
-  check_entry("x = f32[2] parameter(0)\ny = f32[2] while(x), body=main", "line 5, column 1",
-              "instruction \"y\": computation \"main\" calls itself through it; calls must not form "
-              "a cycle");
+  check_entry(
+      "x = f32[2] parameter(0)\ny = f32[2] while(x), body=main", "line 5, column 1",
+      "instruction \"y\": computation \"main\" calls itself through it; calls must not form "
+      "a cycle");
   check_entry("x = f32[2] parameter(0)\ny = f32[2] call(x, x), to_apply=f", "line 5, column 1",
               "instruction \"y\": it passes 2 operands to computation \"f\", which has 1 parameter",
               "f { p = f32[2] parameter(0) }");
@@ -81,21 +83,24 @@ TEST_CASE("hlo: sizes, operations and times beyond 63 bits") {
               "instruction \"x\": a shape of 2^63 bytes or more");
   check_entry("x = f32[99999999999999999999] parameter(0)", "line 4, column 9",
               "instruction \"x\": a number of 2^63 or more");
-  check_entry("x = pred[2147483648,1073741824] parameter(0)\n"
-              "y = pred[2147483648,1073741824] dot(x, x), lhs_contracting_dims={1}",
-              "line 5, column 1",
-              "instruction \"y\": its bytes or its operations, or those of its computation so far, "
-              "do not fit into 63 bits");
-  check_entry("x = f32[9] parameter(0)\ny = f32[9] while(x), condition=c, body=f, "
-              "backend_config={\"known_trip_count\":{\"n\":\"9223372036854775807\"}}",
-              "line 5, column 1",
-              "instruction \"y\": its operations, bytes or time do not fit into 63 bits",
-              "f { p = f32[9] parameter(0) ROOT n = f32[9] negate(p) } "
-              "c { p = f32[9] parameter(0) ROOT t = pred[] constant(true) }");
+  check_entry(
+      "x = pred[2147483648,1073741824] parameter(0)\n"
+      "y = pred[2147483648,1073741824] dot(x, x), lhs_contracting_dims={1}",
+      "line 5, column 1",
+      "instruction \"y\": its bytes or its operations, or those of its computation so far, "
+      "do not fit into 63 bits");
+  check_entry(
+      "x = f32[9] parameter(0)\ny = f32[9] while(x), condition=c, body=f, "
+      "backend_config={\"known_trip_count\":{\"n\":\"9223372036854775807\"}}",
+      "line 5, column 1",
+      "instruction \"y\": its operations, bytes or time do not fit into 63 bits",
+      "f { p = f32[9] parameter(0) ROOT n = f32[9] negate(p) } "
+      "c { p = f32[9] parameter(0) ROOT t = pred[] constant(true) }");
   CHECK(refused("HloModule m, input_output_alias={ {0}: (3, {}, may-alias) }\n"
                 "ENTRY e {\n  x = f32[] parameter(0)\n}\n")
-            .reason == "input_output_alias or buffer_donor of the module names parameter 3, and its "
-                       "entry has 1");
+            .reason ==
+        "input_output_alias or buffer_donor of the module names parameter 3, and its "
+        "entry has 1");
 }
 
 TEST_CASE("hlo: no nesting is too deep") {
@@ -109,7 +114,8 @@ TEST_CASE("hlo: no nesting is too deep") {
   std::string text = "HloModule m\nc0 { p = f32[2] parameter(0) }\n";
   constexpr int kCalls = 5000;
   for (int i = 1; i <= kCalls; ++i)
-    text += "c" + std::to_string(i) + " { p = f32[2] parameter(0) ROOT r = f32[2] call(p), to_apply=c" +
+    text += "c" + std::to_string(i) +
+            " { p = f32[2] parameter(0) ROOT r = f32[2] call(p), to_apply=c" +
             std::to_string(i - 1) + " }\n";
   CHECK(refused(text).reason == "not refused");
   // each calls the one before it twice

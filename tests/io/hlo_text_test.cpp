@@ -1,11 +1,12 @@
 // The grammar of HLO text, in the forms in which XLA's versions and options write it.
+#include "lowtide/io/hlo_text.h"
+
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/io/graph_json.h"
-#include "lowtide/io/hlo_text.h"
 #include "lowtide/io/text_file.h"
 
 #include "io/hlo_module.h"
@@ -74,17 +75,17 @@ ENTRY %main.1 (x: f32[2], y: (f32[2], s32[])) -> (f32[2]) {
   const io::GraphFile file = io::read_graph_text(text, "file");
   CHECK(file.warnings.empty());
   CHECK(file.graph.name() == "jit_step");
-  CHECK(file.graph.op(OpId(0)).attributes ==
-        R"({"flops":2,"sharding":"{devices=[2,1]<=[2]}"})");
+  CHECK(file.graph.op(OpId(0)).attributes == R"({"flops":2,"sharding":"{devices=[2,1]<=[2]}"})");
   CHECK(file.graph.outputs().size() == 1);
 }
 
 TEST_CASE("hlo: literals of any length are skipped") {
   std::string rows;
   for (int i = 0; i < 20000; ++i) rows += "{ 1, -2.5e-3, nan, (0, 1) },\n";
-  const Graph graph = hlo_graph(
-      hlo_module("  c = f32[20000,4] constant({" + rows + "{0,0,0,0}})\n"
-                 "  s = u8[3] constant(\"a)b\")\n  ROOT y = f32[20000,4] negate(c)"));
+  const Graph graph =
+      hlo_graph(hlo_module("  c = f32[20000,4] constant({" + rows +
+                           "{0,0,0,0}})\n"
+                           "  s = u8[3] constant(\"a)b\")\n  ROOT y = f32[20000,4] negate(c)"));
   CHECK(graph.op_count() == 1);
   // constants are part of the program
   CHECK(graph.bytes(tensor_named(graph, "c")) == Bytes(0));
@@ -128,8 +129,7 @@ TEST_CASE("hlo: warnings") {
   CHECK(unscheduled[0].find("is_scheduled=true is missing") != std::string::npos);
   const auto unknown =
       warnings(hlo_module("  x = f32[] parameter(0)\n  ROOT y = f32[] frobnicate(x)"));
-  CHECK(unknown ==
-        Names{"unknown opcodes, which count as moving their operands: \"frobnicate\""});
+  CHECK(unknown == Names{"unknown opcodes, which count as moving their operands: \"frobnicate\""});
   CHECK_THROWS_AS(io::read_graph_text("{}", "file", {.outputs_from_start = true}), InputError);
 }
 

@@ -32,8 +32,7 @@ TEST_CASE("hlo: given orders take what XLA says") {
     REQUIRE_FALSE(timeline.violation);
     const double total = static_cast<double>(value.as_count());
     const double peak = static_cast<double>(timeline.cost.peak.count());
-    const double predicted =
-        static_cast<double>(layout::xla_total(file.graph, plan).count());
+    const double predicted = static_cast<double>(layout::xla_total(file.graph, plan).count());
     // What is live is the least that any assignment of buffers takes.
     CHECK(peak < 1.001 * total);
     CHECK(predicted >= peak);
@@ -49,8 +48,7 @@ TEST_CASE("hlo: given orders take what XLA says") {
 // Dumps of others; the folder is that of LOWTIDE_DATA.
 TEST_CASE("hlo: public dumps are read") {
   const char* data = std::getenv("LOWTIDE_DATA");
-  const std::filesystem::path folder =
-      std::filesystem::path(data == nullptr ? "" : data) / "hlo";
+  const std::filesystem::path folder = std::filesystem::path(data == nullptr ? "" : data) / "hlo";
   if (data == nullptr || !std::filesystem::is_directory(folder)) return;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     CAPTURE(entry.path().string());

@@ -44,8 +44,7 @@ std::string steps_text(const Graph& graph, const report::Report& report) {
     std::string over;
     for (const TensorId id : run.plan.overwritten(step))
       over += (over.empty() ? " over " : ", ") + name_of(shown, id);
-    text += fmt::format("{:>6}  {:>9}  {:<8}  {}{}\n", i,
-                        report::bytes_text(run.timeline.live[i]),
+    text += fmt::format("{:>6}  {:>9}  {:<8}  {}{}\n", i, report::bytes_text(run.timeline.live[i]),
                         step.is_compute() ? "compute" : to_string(step.kind),
                         report::clean_text(target_of(shown, step)), report::clean_text(over));
   }

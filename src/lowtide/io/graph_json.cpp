@@ -227,9 +227,10 @@ GraphFile read_document(const JsonDocument& document) {
 // Options that would have no effect are an error.
 void refuse_options(const HloOptions& hlo) {
   if (hlo.device || hlo.outputs_from_start)
-    throw InputError("",
-                     "is no HLO text: only there a device that prices the ops, and outputs from the "
-                     "start, can be chosen; 'lowtide convert --device' prices other graphs");
+    throw InputError(
+        "",
+        "is no HLO text: only there a device that prices the ops, and outputs from the "
+        "start, can be chosen; 'lowtide convert --device' prices other graphs");
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ std::vector<bool> run_by_control(const Module& module) {
 Run run_of(Known& known, std::uint32_t computation) {
   Lowered lowered = lower(known, computation, false);
   leave_temporaries(lowered.draft);
-  const Graph graph = build(std::move(lowered.draft), known.module.text,
-                            known.module.computations[computation].at);
+  const Graph graph =
+      build(std::move(lowered.draft), known.module.text, known.module.computations[computation].at);
   const Timeline timeline = simulate(graph, plan_from_sequence(graph, graph.order()));
   lowered.run.temporaries = timeline.cost.peak;
   return std::move(lowered.run);

@@ -1,7 +1,7 @@
 // Outputs first, then the others, the largest first. An output goes to a donated input of its size,
-// or gets a buffer of its own. Any other buffer goes to the newest of these that is large enough and
-// free while it lives, else to the heap. Workspace stands for many buffers: it fills
-// what is free at its step, and the heap has the rest. Source: xla/service/buffer_assignment.cc.
+// or gets a buffer of its own. Any other buffer goes to the newest of these that is large enough
+// and free while it lives, else to the heap. Workspace stands for many buffers: it fills what is
+// free at its step, and the heap has the rest. Source: xla/service/buffer_assignment.cc.
 #include "lowtide/layout/xla_total.h"
 
 #include <algorithm>
@@ -47,7 +47,9 @@ class Allocation {
 class Assignment {
  public:
   Assignment(const Graph& graph, const Plan& plan)
-      : graph_(graph), lifetimes_(lifetimes(graph, plan)), freed_(lifetimes_.buffers.size(), false) {
+      : graph_(graph),
+        lifetimes_(lifetimes(graph, plan)),
+        freed_(lifetimes_.buffers.size(), false) {
     for (const MemoryEvent& event : lifetimes_.events)
       if (event.kind == MemoryEvent::Kind::free)
         freed_[static_cast<std::size_t>(event.buffer)] = true;

@@ -1,8 +1,8 @@
 // What XLA's buffer assignment takes for a plan: arguments, outputs and temporaries, without
 // aliases, as memory_analysis() of a compiled program reports them.
 //
-// It is more than the peak, because outputs have buffers of their own from the start to the end; and
-// less than that suggests, because temporaries that fit lie in them.
+// It is more than the peak, because outputs have buffers of their own from the start to the end;
+// and less than that suggests, because temporaries that fit lie in them.
 #pragma once
 
 #include "lowtide/base/units.h"

@@ -105,9 +105,9 @@ struct Report {
   // Of a graph from HLO text, what XLA takes (layout/xla_total.h): for the given order with ops in
   // place, and for the plan.
   std::optional<Bytes> xla_before = std::nullopt, xla_after = std::nullopt;
-  std::optional<Run> after;               // the plan
-  std::vector<Applied> transforms;        // of the plan
-  std::vector<Recomputed> recomputed;     // of the plan, most time first
+  std::optional<Run> after;            // the plan
+  std::vector<Applied> transforms;     // of the plan
+  std::vector<Recomputed> recomputed;  // of the plan, most time first
   // The same with each number in an origin replaced by '*', so that equal layers are one entry:
   // "layers.*.conv". Empty if that merges no entries.
   std::vector<Recomputed> recomputed_alike;

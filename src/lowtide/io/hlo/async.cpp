@@ -18,7 +18,8 @@ std::vector<std::int64_t> started_leaves(const Computation& within, const Instru
   const Shape& first = within.instructions[start.operands[0]].shape;
   const Shape& source = elements[start.opcode == "copy-start" ? 1 : 0];
   std::uint32_t all = 0;
-  for (const std::uint32_t operand : start.operands) all += within.instructions[operand].shape.leaves;
+  for (const std::uint32_t operand : start.operands)
+    all += within.instructions[operand].shape.leaves;
   const bool one = compatible(source, first);
   if (one || source.leaves == all)
     std::iota(leaves.begin() + source.first_leaf,

@@ -11,8 +11,8 @@
 
 namespace lowtide::io::hlo {
 
-// For each leaf of what a "-start" returns: the leaf of its operands, counted over all of them, that
-// it is; or -1 for a new array.
+// For each leaf of what a "-start" returns: the leaf of its operands, counted over all of them,
+// that it is; or -1 for a new array.
 std::vector<std::int64_t> started_leaves(const Computation& within, const Instruction& start);
 
 // The leaves of the operand of a "-done" that its result is; nullopt if none of the operand's

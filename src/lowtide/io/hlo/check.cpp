@@ -112,7 +112,8 @@ class Checker {
     if (one_.called.empty()) refuse("it has no branch_computations={...}");
     if (one_.called.size() != one_.operands.size() - 1)
       refuse("it has " + std::to_string(one_.called.size()) + " branches" + " and " +
-             count_of(one_.operands.size(), "operand") + "; it must have one for each, and one "
+             count_of(one_.operands.size(), "operand") +
+             "; it must have one for each, and one "
              "that chooses");
     for (std::size_t i = 0; i < one_.called.size(); ++i) {
       check_takes(called(one_.called[i].computation), i + 1, 1);

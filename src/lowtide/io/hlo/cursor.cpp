@@ -82,7 +82,8 @@ bool Cursor::take(std::string_view wanted) {
 
 void Cursor::expect(char wanted, std::string_view before) {
   if (take(wanted)) return;
-  const std::string found = at_ < text_.size() ? quoted(text_.substr(at_, 1)) : "the end of the file";
+  const std::string found =
+      at_ < text_.size() ? quoted(text_.substr(at_, 1)) : "the end of the file";
   refuse("expected '" + std::string(1, wanted) + "' " + std::string(before) + ", found " + found);
 }
 

@@ -26,8 +26,7 @@ Op describe(const Instruction& one, std::int64_t operations) {
   for (const std::string_view name : {"kind", "custom_call_target", "sharding"}) {
     std::string_view value = one.attribute(name);
     if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
-    if (!value.empty())
-      op.attributes += "," + json_string(name) + ":" + json_string(value);
+    if (!value.empty()) op.attributes += "," + json_string(name) + ":" + json_string(value);
   }
   op.attributes += "}";
   return op;

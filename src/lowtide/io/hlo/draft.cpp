@@ -49,7 +49,8 @@ class Pairing {
   void pair(std::size_t op) {
     auto& pairs = draft_.links[op].in_place;
     const auto add = [&](TensorIndex input, TensorIndex output) {
-      const bool taken = std::ranges::any_of(pairs, [&](const auto& one) { return one[0] == input; });
+      const bool taken =
+          std::ranges::any_of(pairs, [&](const auto& one) { return one[0] == input; });
       if (!taken && may_die(input) && fits(input, output)) pairs.push_back({input, output});
     };
     for (const auto& [input, output] : draft_.overwrites[op].exact) add(input, output);

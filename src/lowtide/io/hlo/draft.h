@@ -20,8 +20,8 @@ inline std::size_t index(TensorIndex tensor) { return static_cast<std::size_t>(t
 
 // Which inputs an op's outputs could be written over. Sizes are not compared yet.
 struct Overwrites {
-  std::vector<TensorIndex> any;                       // any output
-  std::vector<std::array<TensorIndex, 2>> exact;      // this output over this input
+  std::vector<TensorIndex> any;                   // any output
+  std::vector<std::array<TensorIndex, 2>> exact;  // this output over this input
 };
 
 struct Draft {

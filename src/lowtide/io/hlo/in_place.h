@@ -20,9 +20,9 @@ struct LeafPair {
   std::size_t slot;
   std::uint32_t operand, result;  // leaves
 };
-// Of instructions whose results each belong to one operand (sort, scatter, all-reduce), and of those
-// that say so (output_to_operand_aliasing). InputError (place in `text`) for an index that the shape
-// does not have.
+// Of instructions whose results each belong to one operand (sort, scatter, all-reduce), and of
+// those that say so (output_to_operand_aliasing). InputError (place in `text`) for an index that
+// the shape does not have.
 std::vector<LeafPair> own_overwrites(std::string_view text, const Computation& within,
                                      const Instruction& instruction);
 

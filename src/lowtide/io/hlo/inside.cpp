@@ -34,12 +34,13 @@ std::size_t updated(const Instruction& one) {
   return one.opcode == "scatter" ? (one.operands.size() - 1) / 2 : 1;
 }
 
-
 class Looker {
  public:
   Looker(const Module& module, const Computation& within, const std::vector<Inside>& inside)
       : text_(module.text),
-        within_(within), inside_(inside), over_(within.instructions.size(), true),
+        within_(within),
+        inside_(inside),
+        over_(within.instructions.size(), true),
         update_of_(within.instructions.size(), kNone) {
     find_results();
   }
@@ -52,7 +53,8 @@ class Looker {
     for (std::size_t i = within_.instructions.size(); i-- > 0;) look_at(i, read);
     for (const std::uint32_t parameter : within_.parameters) {
       const auto number = static_cast<std::size_t>(within_.instructions[parameter].parameter);
-      found.read[number] = std::min(read[parameter], bytes_of(within_.instructions[parameter].shape));
+      found.read[number] =
+          std::min(read[parameter], bytes_of(within_.instructions[parameter].shape));
       found.over.push_back(over_[parameter]);
     }
     for (const std::uint32_t result : results_)
@@ -179,9 +181,8 @@ Work work_of(const Computation& within, const Instruction& instruction,
                        async_of(instruction.opcode).part == AsyncPart::update;
   if (is_free) return {};
   Work work;
-  work.operations = instruction.opcode == "fusion"
-                        ? inside[instruction.callee("calls")].operations
-                        : operations_of(within, instruction);
+  work.operations = instruction.opcode == "fusion" ? inside[instruction.callee("calls")].operations
+                                                   : operations_of(within, instruction);
   work.bytes = moved(within, instruction, inside);
   return work;
 }

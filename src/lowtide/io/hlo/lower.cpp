@@ -10,8 +10,8 @@
 #include "lowtide/io/hlo/async.h"
 #include "lowtide/io/hlo/attributes.h"
 #include "lowtide/io/hlo/body.h"
+#include "lowtide/io/hlo/boundary.h"
 #include "lowtide/io/hlo/counts.h"
-#include "lowtide/io/hlo/cursor.h"
 #include "lowtide/io/hlo/describe.h"
 #include "lowtide/io/hlo/in_place.h"
 #include "lowtide/io/hlo/opcode.h"
@@ -43,8 +43,8 @@ class Lowering {
         body_.refuse(one, "its operations, bytes or time do not fit into 63 bits");
       }
     }
-    set_outputs();
-    if (is_main) donate();
+    run_.passes = set_outputs(body_);
+    if (is_main) donate(known_.module, body_);
     return {std::move(body_.draft), std::move(run_)};
   }
 
@@ -64,8 +64,6 @@ class Lowering {
   Value passing(const Instruction& one, const std::vector<std::int64_t>& passes);
   Cost cost_of(const Instruction& one);
   std::int64_t trips(const Instruction& loop);
-  void set_outputs();
-  void donate();
 
   Known& known_;
   Body body_;
@@ -225,56 +223,6 @@ void Lowering::add_op(const Instruction& one, Value result, const Cost& cost, Ov
   body_.add_op(at_, std::move(op), result, std::move(over));
   run_.ns = sum(run_.ns, cost.ns);
   run_.operations = sum(run_.operations, cost.operations);
-}
-
-void Lowering::set_outputs() {
-  Draft& draft = body_.draft;
-  std::vector<std::int64_t> parameter_leaf(draft.tensors.size(), -1);
-  std::int64_t count = 0;
-  for (const std::uint32_t parameter : body_.within().parameters)
-    for (const Leaf& leaf : body_.leaves(body_.value(parameter))) {
-      draft.tensors[static_cast<std::size_t>(leaf.tensor)].stays = true;
-      parameter_leaf[static_cast<std::size_t>(leaf.tensor)] = count++;
-    }
-  std::vector<bool> listed(draft.tensors.size(), false);
-  for (const Leaf& leaf : body_.leaves(body_.value(body_.within().root))) {
-    const auto tensor = static_cast<std::size_t>(leaf.tensor);
-    run_.passes.push_back(parameter_leaf[tensor]);
-    if (!listed[tensor]) draft.outputs.push_back(leaf.tensor);
-    listed[tensor] = true;
-  }
-}
-
-// Donated parameters may be freed; those of input_output_alias give their buffers to outputs.
-void Lowering::donate() {
-  const Module& module = known_.module;
-  const Computation& within = body_.within();
-  const auto leaf_of = [&](std::uint32_t instruction, const ShapeIndex& index) {
-    const std::uint32_t leaf = leaf_at(within.instructions[instruction].shape, index);
-    if (leaf == kNone)
-      Cursor(module.text)
-          .refuse_at(0, "input_output_alias or buffer_donor of the module names an array that " +
-                            std::string(within.instructions[instruction].name) + " does not have");
-    return body_.leaves(body_.value(instruction))[leaf].tensor;
-  };
-  const auto donated = [&](std::int64_t parameter, const ShapeIndex& index) {
-    if (parameter < 0 || static_cast<std::size_t>(parameter) >= within.parameters.size())
-      Cursor(module.text)
-          .refuse_at(0, "input_output_alias or buffer_donor of the module names parameter " +
-                            std::to_string(parameter) + ", and its entry has " +
-                            std::to_string(within.parameters.size()));
-    const TensorIndex tensor =
-        leaf_of(within.parameters[static_cast<std::size_t>(parameter)], index);
-    body_.draft.tensors[static_cast<std::size_t>(tensor)].releasable = true;
-    body_.draft.tensors[static_cast<std::size_t>(tensor)].stays = false;
-    return tensor;
-  };
-  for (const auto& [parameter, index] : module.donated) donated(parameter, index);
-  for (const AliasEntry& alias : module.aliases) {
-    const TensorIndex input = donated(alias.parameter, alias.index);
-    const TensorIndex output = leaf_of(within.root, alias.output);
-    if (input != output) body_.draft.aliases.push_back({output, input});
-  }
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ struct Known {
   const Module& module;
   const Device& device;
   std::vector<Inside> inside;
-  std::vector<Run> runs;            // of those that were lowered before
+  std::vector<Run> runs;             // of those that were lowered before
   std::int64_t uncounted_loops = 0;  // without a known number of trips
 };
 

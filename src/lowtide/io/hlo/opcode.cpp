@@ -151,9 +151,8 @@ AsyncOpcode async_of(std::string_view opcode) {
   constexpr struct {
     std::string_view end;
     AsyncPart part;
-  } kParts[] = {{"-start", AsyncPart::start},
-                {"-update", AsyncPart::update},
-                {"-done", AsyncPart::done}};
+  } kParts[] = {
+      {"-start", AsyncPart::start}, {"-update", AsyncPart::update}, {"-done", AsyncPart::done}};
   for (const auto& [end, part] : kParts)
     if (opcode.ends_with(end)) return {part, opcode.substr(0, opcode.size() - end.size())};
   // `send` and `recv` begin what `send-done` and `recv-done` end.

@@ -77,8 +77,7 @@ class Counter {
     for (std::size_t i = 0; i < kernel.dims.size(); ++i)
       if (i != features) column = product({column, kernel.dims[i]});
     Count zeros = 1;
-    for (const Count factor :
-         integers_in(member_of(one_.attribute("window"), "lhs_dilate")))
+    for (const Count factor : integers_in(member_of(one_.attribute("window"), "lhs_dilate")))
       zeros = product({zeros, std::max<Count>(factor, 1)});
     return product({2, numbers_of(made), column}) / zeros;
   }

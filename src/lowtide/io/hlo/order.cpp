@@ -1,4 +1,5 @@
-// A depth-first search with a stack of its own, since files may nest calls as deep as they are long.
+// A depth-first search with a stack of its own, since files may nest calls as deep as they are
+// long.
 #include "lowtide/io/hlo/order.h"
 
 #include <cstddef>

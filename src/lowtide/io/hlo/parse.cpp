@@ -89,8 +89,7 @@ void ModuleParser::parse_computation() {
   Computation computation;
   computation.at = cursor_.at();
   computation.name = cursor_.name();
-  if (computation.name.empty())
-    cursor_.refuse("expected a computation, such as \"ENTRY main {\"");
+  if (computation.name.empty()) cursor_.refuse("expected a computation, such as \"ENTRY main {\"");
   cursor_.skip_space();
   if (cursor_.peek() == '(') cursor_.group();
   if (cursor_.take("->")) parse_shape(cursor_);
@@ -107,8 +106,7 @@ void ModuleParser::parse_computation() {
   finish(computation);
   const auto index = static_cast<std::uint32_t>(module_.computations.size());
   if (!index_of_.emplace(computation.name, index).second)
-    cursor_.refuse_at(computation.at,
-                      "two computations have the name " + quoted(computation.name));
+    cursor_.refuse_at(computation.at, "two computations have the name " + quoted(computation.name));
   if (entry && has_entry_) cursor_.refuse_at(start, "a second ENTRY: a module has one");
   if (entry) module_.entry = index;
   has_entry_ = has_entry_ || entry;

@@ -15,10 +15,17 @@ namespace lowtide::io::hlo {
 namespace {
 
 // Attributes whose values are computations.
-constexpr std::array<std::string_view, 11> kCalls = {
-    "calls",           "to_apply",          "body",        "condition", "branch_computations",
-    "true_computation", "false_computation", "select",      "scatter",   "called_computations",
-    "async_wrapped_computation"};
+constexpr std::array<std::string_view, 11> kCalls = {"calls",
+                                                     "to_apply",
+                                                     "body",
+                                                     "condition",
+                                                     "branch_computations",
+                                                     "true_computation",
+                                                     "false_computation",
+                                                     "select",
+                                                     "scatter",
+                                                     "called_computations",
+                                                     "async_wrapped_computation"};
 
 }  // namespace
 
@@ -30,7 +37,8 @@ void InstructionParser::parse() {
   cursor_.skip_space();
   instruction.at = cursor_.at();
   instruction.name = cursor_.name();
-  if (instruction.name.empty()) cursor_.refuse("expected an instruction, such as \"x = f32[] ...\"");
+  if (instruction.name.empty())
+    cursor_.refuse("expected an instruction, such as \"x = f32[] ...\"");
   const auto index = static_cast<std::uint32_t>(into_.instructions.size());
   try {
     parse_rest(instruction);
@@ -109,14 +117,14 @@ void InstructionParser::read_attributes(Instruction& instruction) {
       for (const std::string_view name : names_in(one.value)) {
         const std::uint32_t before = defined(name);
         if (before == kNone)
-          cursor_.refuse_at(instruction.at, "control predecessor " + quoted(name) +
-                                                " is not defined before it");
+          cursor_.refuse_at(instruction.at,
+                            "control predecessor " + quoted(name) + " is not defined before it");
         instruction.control.push_back(before);
       }
     } else if (std::ranges::find(kCalls, one.name) != kCalls.end()) {
       for (const std::string_view name : names_in(one.value))
-        calls_.push_back({computation_, static_cast<std::uint32_t>(into_.instructions.size()),
-                          one.name, name});
+        calls_.push_back(
+            {computation_, static_cast<std::uint32_t>(into_.instructions.size()), one.name, name});
     }
   }
 }

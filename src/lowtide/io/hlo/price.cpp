@@ -35,8 +35,7 @@ bool is_on_host(const Shape& shape) {
 }
 
 std::int64_t transfer_ns(const LinkSpeed& link, std::int64_t bytes) {
-  const Ticks time(
-      checked_mul_div(bytes, 1'000'000'000, link.bytes_per_second, Rounding::ceil));
+  const Ticks time(checked_mul_div(bytes, 1'000'000'000, link.bytes_per_second, Rounding::ceil));
   return checked_add(Ticks(link.latency_ns), time).count();
 }
 
@@ -52,8 +51,9 @@ std::int64_t price_of(const Device& device, const Computation& within, const Ins
     return collective_ns(device, name == "all-reduce" ? work.bytes : once);
   }
   const bool copies = name == "copy" || name == "dynamic-slice" || name == "dynamic-update-slice";
-  const bool crosses = is_on_host(one.shape) || (!one.operands.empty() &&
-                       is_on_host(within.instructions[one.operands[0]].shape));
+  const bool crosses =
+      is_on_host(one.shape) ||
+      (!one.operands.empty() && is_on_host(within.instructions[one.operands[0]].shape));
   if (copies && crosses && device.host_link) return transfer_ns(*device.host_link, work.bytes / 2);
   return kernel_ns(device, work.operations, computed_in(within, one), work.bytes);
 }

@@ -99,7 +99,8 @@ Shape parse_array(Cursor& cursor) {
   const std::string_view name = cursor.word();
   Shape shape;
   shape.type = find_number_type(name);
-  if (name.empty() || cursor.peek() != '[') cursor.refuse_at(at, "expected a shape, such as f32[8,256]");
+  if (name.empty() || cursor.peek() != '[')
+    cursor.refuse_at(at, "expected a shape, such as f32[8,256]");
   if (shape.type == nullptr)
     cursor.refuse_at(at, "unknown number type " + quoted(name) +
                              "; known are pred, s and u with 1 to 64 bits, f16, bf16, f32, f64, "
