@@ -45,6 +45,11 @@ TEST_CASE("hlo: with and without percent signs and types of operands") {
     CHECK(graph.op(OpId(0)).kind == "hlo.add");
     CHECK(input_names(graph, OpId(0)) == Names{"x"});
   }
+  // values of attributes with blanks, and several instructions on a line
+  CHECK(hlo_graph(hlo_module("x = f32[2] parameter(0) y = f32[2] all-reduce(x), "
+                             "replica_groups=mesh['a'=2] {'a'}, to_apply=f ROOT z = f32[2] tanh(y)",
+                             "f { a = f32[] parameter(0) }"))
+            .op_count() == 2);
   CHECK(hlo_graph(hlo_module("  x = (f32[2], s32[]) parameter(0)\n"
                              "  ROOT y = f32[2] custom-call((f32[2], s32[]) x)"))
             .inputs(OpId(0))

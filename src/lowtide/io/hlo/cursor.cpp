@@ -149,11 +149,16 @@ std::string_view Cursor::value() {
   const std::size_t first = at_;
   while (at_ < text_.size()) {
     const char c = text_[at_];
-    if (c == ',' || is_space(c) || closes(c)) break;
+    if (c == ',' || closes(c)) break;
     if (c == '"' || closing(c) != '\0') {
       group();
-    } else {
+    } else if (!is_space(c)) {
       ++at_;
+    } else {
+      // A group after blanks belongs to the value, since nothing that follows one begins so.
+      const std::size_t next = text_.find_first_not_of(' ', at_);
+      if (next == std::string_view::npos || closing(text_[next]) == '\0') break;
+      at_ = next;
     }
   }
   return text_.substr(first, at_ - first);
