@@ -159,6 +159,26 @@ TEST_CASE("hlo: a loop without a count is one trip, with a warning") {
   CHECK(file.warnings[0].find("known_trip_count") != std::string::npos);
 }
 
+TEST_CASE("hlo: a loop that counts between constants has that many trips") {
+  const auto loop_time = [](const std::string& begin, const std::string& further = {}) {
+    const io::GraphFile file = io::read_graph_text(hlo_module(R"(
+  x = f32[64] parameter(0)
+  i = s32[] constant()" + begin + R"()
+  j = s32[] copy(i)
+  t = (s32[], f32[64], f32[64], f32[64]) tuple(j, x, x, x)
+  ROOT w = (s32[], f32[64], f32[64], f32[64]) while(t), condition=condition, body=body)" +
+                                                                  further,
+                                                              kLoop),
+                                                   "file");
+    CHECK(file.warnings.empty());
+    return file.graph.time(op_named(file.graph, "w")).count();
+  };
+  const std::int64_t one = loop_time("9"), test = price(1, 9);
+  CHECK(loop_time("0") == 10 * (one - test) + test);
+  CHECK(loop_time("10") == test);
+  CHECK(loop_time("0", ", backend_config={\"known_trip_count\":{\"n\":\"1\"}}") == one);
+}
+
 TEST_CASE("hlo: of branches the longest counts; a call hands on what it does not change") {
   const std::string branches = R"(
 short (p: f32[64]) -> f32[64] {

@@ -51,8 +51,10 @@ void warn(const Known& known, std::vector<std::string>& warnings) {
         "runs, and its peak may be far from XLA's; dump it after optimization "
         "(compiled.as_text())");
   if (known.uncounted_loops > 0)
-    warnings.push_back(std::to_string(known.uncounted_loops) +
-                       " of its loops have no known_trip_count: each counts as one trip");
+    warnings.push_back(
+        std::to_string(known.uncounted_loops) +
+        " of its loops have no known_trip_count and do not count from one constant to another: "
+        "each counts as one trip");
   std::set<std::string_view> unknown;
   for (const Computation& computation : module.computations)
     for (const Instruction& one : computation.instructions)

@@ -16,6 +16,7 @@
 #include "lowtide/io/hlo/in_place.h"
 #include "lowtide/io/hlo/opcode.h"
 #include "lowtide/io/hlo/price.h"
+#include "lowtide/io/hlo/trips.h"
 
 namespace lowtide::io::hlo {
 
@@ -161,10 +162,9 @@ Value Lowering::lower_loop(const Instruction& one) {
 }
 
 std::int64_t Lowering::trips(const Instruction& loop) {
-  const auto known = numbers_under(loop.attribute("backend_config"), "known_trip_count");
-  if (!known.empty()) return known.front();
-  ++known_.uncounted_loops;
-  return 1;
+  const auto known = trips_of(known_.module, body_.within(), loop);
+  if (!known) ++known_.uncounted_loops;
+  return known.value_or(1);
 }
 
 Value Lowering::lower_call(const Instruction& one) {

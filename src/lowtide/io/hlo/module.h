@@ -29,6 +29,7 @@ struct Instruction {
   Shape shape;
   std::vector<std::uint32_t> operands;  // indices in the computation, all smaller than its own
   std::int64_t parameter = -1;          // the number of a parameter
+  std::string_view literal;             // of a constant, as written, in parentheses
   std::vector<Attribute> attributes;
   std::vector<std::uint32_t> control;  // those that must run before; indices as of `operands`
   std::vector<Callee> called;          // in the order of the text

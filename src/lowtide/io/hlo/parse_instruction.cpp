@@ -67,13 +67,13 @@ void InstructionParser::parse_rest(Instruction& instruction) {
   read_attributes(instruction);
 }
 
-// A constant may be as long as the rest of the file: nothing of it is kept.
+// A constant may be as long as the rest of the file: it is skipped, not read.
 void InstructionParser::parse_literal(Instruction& instruction) {
   cursor_.skip_space();
   const std::size_t at = cursor_.at();
   if (cursor_.peek() != '(') cursor_.expect('(', "after the opcode");
   if (instruction.opcode == "constant") {
-    cursor_.group();
+    instruction.literal = cursor_.group();
     return;
   }
   cursor_.take('(');
