@@ -1,7 +1,6 @@
 """HLO text through the command: every command that reads graphs, and what a plan says in the names of the instructions."""
 
 import pytest
-
 from conftest import SOURCE, lowtide
 
 MODULE = SOURCE / "examples/transformer-jax.hlo.txt.gz"
