@@ -211,7 +211,8 @@ void bind_graph(nb::module_& module) {
   graph
       .def_static("load", &load, nb::arg("path"),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Graph"),
-                  "Read a graph file (ours or networkx node-link, plain or gzip; \"-\" is standard "
+                  "Read a graph file (ours, networkx node-link or HLO text, plain or gzip; \"-\" "
+                  "is standard "
                   "input).\n\nRaises Error, naming file, place and op or tensor; unknown keys give "
                   "a UserWarning.")
       .def_static("from_json", &from_json, nb::arg("text"), nb::arg("name") = "<text>",

@@ -14,8 +14,10 @@
 #include "lowtide/graph/builder.h"
 #include "lowtide/graph/hash.h"
 #include "lowtide/io/graph_json.h"
+#include "lowtide/io/hlo_text.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/layout/xla_total.h"
 #include "lowtide/report/dot.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
@@ -99,6 +101,20 @@ inline bool fuzz_graph(std::string_view bytes) {
     demand(!error.reason().empty(), "refused without a reason");
     return false;
   }
+}
+
+// The same for HLO text; what does not begin as a module does, is made to. With outputs held from
+// the start it is a graph, too.
+inline bool fuzz_hlo(std::string_view bytes) {
+  std::string text = content_of(bytes);
+  if (!io::is_hlo_text(text)) text.insert(0, "HloModule fuzz\n");
+  if (!fuzz_graph(text)) return false;
+  const io::GraphFile held = io::read_graph_text(text, "held", {.outputs_from_start = true});
+  demand(holds_as_given(held.graph), "its own plan does not hold with outputs from the start");
+  const Plan plan = plan_from_sequence(held.graph, held.graph.order());
+  demand(layout::xla_total(held.graph, plan) >= simulate(held.graph, plan).cost.peak,
+         "XLA takes less than what is live");
+  return true;
 }
 
 // x -> relu -> y -> relu -> z, of six rows each, so that fuzzed steps have something to run on and

@@ -21,7 +21,8 @@ namespace lowtide::cli {
 namespace {
 
 struct ApplyArguments {
-  std::string graph, plan, output, plan_output;
+  GraphArgument graph;
+  std::string plan, output, plan_output;
 };
 
 int run(const ApplyArguments& given) {
@@ -47,7 +48,7 @@ void add_apply(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "apply", "Apply a plan's transforms: write the transformed graph, and the plan for it");
   const auto given = std::make_shared<ApplyArguments>();
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command->add_option("plan", given->plan, "Plan file")->required();
   command->add_option("-o,--output", given->output, "Write the graph here (.json or .json.gz)")
       ->required();

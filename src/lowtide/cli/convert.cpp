@@ -19,7 +19,8 @@ namespace lowtide::cli {
 namespace {
 
 struct ConvertArguments {
-  std::string from, to = "-", format, device, costs;
+  GraphArgument from;
+  std::string to = "-", format, device, costs;
 };
 
 std::string format_of(const ConvertArguments& given) {
@@ -39,7 +40,7 @@ Graph priced(Graph graph, const ConvertArguments& given) {
     const CostTable costs = given.costs.empty() ? CostTable() : load_costs(given.costs);
     return priced_on(std::move(graph), io::device_of(given.device), io::stated_operations, &costs);
   } catch (const InputError& error) {
-    throw error.file().empty() ? error.in_file(given.from) : error;
+    throw error.file().empty() ? error.in_file(given.from.path) : error;
   }
 }
 
@@ -49,7 +50,8 @@ void add_convert(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "convert", "Convert a graph to another format, or price its ops for another device");
   const auto given = std::make_shared<ConvertArguments>();
-  command->add_option("from", given->from, "Graph file (ours or networkx node-link)")->required();
+  add_graph_argument(*command, given->from, "Graph file (ours, networkx node-link or HLO text)",
+                     "from");
   command->add_option("to", given->to, "Output file: .json, .json.gz, .dot; - is standard output")
       ->capture_default_str();
   command->add_option("--format", given->format, "Output format (default: by file name)")

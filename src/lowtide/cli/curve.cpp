@@ -32,7 +32,8 @@ namespace lowtide::cli {
 namespace {
 
 struct CurveArguments {
-  std::string graph, from = "20%", to = "100%", csv, html, folder;
+  GraphArgument graph;
+  std::string from = "20%", to = "100%", csv, html, folder;
   std::int64_t points = 16;
   SearchFlags search;
   MachineFlags links;
@@ -51,7 +52,7 @@ Bytes end_of_range(const std::string& flag, const std::string& text, const Graph
 driver::CurveRequest make_request(const CurveArguments& given, const Graph& graph,
                                   const CancelToken& cancel) {
   driver::CurveRequest request;
-  request.terms = given.links.terms(given.search.problem_order(), graph, given.graph);
+  request.terms = given.links.terms(given.search.problem_order(), graph, given.graph.path);
   request.footprint = given.footprint.terms();
   request.from = end_of_range("--from", given.from, graph);
   request.to = end_of_range("--to", given.to, graph);
@@ -159,7 +160,7 @@ void add_curve(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("curve", "Plan a range of budgets: overhead against memory");
   const auto given = std::make_shared<CurveArguments>();
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command
       ->add_option("--from", given->from,
                    "Smallest budget: bytes (8GiB), share of the baseline peak (20%), act:20%")

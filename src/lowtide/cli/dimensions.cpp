@@ -131,7 +131,7 @@ std::string json_text(const Graph& graph, const std::vector<dimensions::Seed>& s
 }
 
 struct DimensionsArguments {
-  std::string graph;
+  GraphArgument graph;
   std::vector<std::string> axes;
   bool json = false;
 };
@@ -164,7 +164,7 @@ void add_dimensions(CLI::App& app, int& status) {
       "dimensions",
       "Show which ops can be split along a dimension of a tensor, and which ops stop it");
   const auto given = std::make_shared<DimensionsArguments>();
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command
       ->add_option("--axis", given->axes,
                    "TENSOR:DIM, a tensor's name or number and a dimension of its shape; repeat it "

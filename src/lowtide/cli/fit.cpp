@@ -33,7 +33,8 @@ namespace lowtide::cli {
 namespace {
 
 struct FitArguments {
-  std::string graph, overhead, output;
+  GraphArgument graph;
+  std::string overhead, output;
   SearchFlags search;
   MachineFlags links;
   FootprintFlags footprint;
@@ -119,7 +120,7 @@ int run(const FitArguments& given) {
   const Interrupt interrupt;
   const Graph graph = load_named_graph(given.graph);
   driver::FitRequest request;
-  request.terms = given.links.terms(given.search.problem_order(), graph, given.graph);
+  request.terms = given.links.terms(given.search.problem_order(), graph, given.graph.path);
   request.footprint = given.footprint.terms();
   request.time_limit = time_limit(given.overhead, graph);
   request.settings = {.solver = given.search.solver,
@@ -166,7 +167,7 @@ void add_fit(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("fit", "Find the smallest budget with a plan of at most this overhead");
   const auto given = std::make_shared<FitArguments>();
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command->add_option("--overhead", given->overhead, "Largest overhead of the plan (5%)")
       ->required();
   add_search_flags(*command, given->search);

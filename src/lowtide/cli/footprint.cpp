@@ -26,7 +26,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct FootprintArguments {
-  std::string graph, plan, allocator, memory;
+  GraphArgument graph;
+  std::string plan, allocator, memory;
   int steps = layout::kFootprintSteps;
   bool json = false;
 };
@@ -92,7 +93,7 @@ void add_footprint(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "footprint", "What a plan reserves under PyTorch's caching allocator, and what would help");
   const auto given = std::make_shared<FootprintArguments>();
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command->add_option("plan", given->plan, "Plan file (default: the given order, unplanned)");
   command->add_option("--allocator", given->allocator,
                       "Its settings, as in PYTORCH_ALLOC_CONF: \"expandable_segments:True\"");

@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/graph/hash.h"
 #include "lowtide/io/costs_json.h"
+#include "lowtide/io/device_json.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/plan/problem.h"
@@ -23,16 +25,29 @@ void warn(const std::string& path, const std::vector<std::string>& warnings) {
 }
 }  // namespace
 
-Graph load_graph(const std::string& path) {
-  io::GraphFile file = io::read_graph(path);
-  warn(path, file.warnings);
+void add_graph_argument(CLI::App& command, GraphArgument& argument, const std::string& description,
+                        const std::string& name) {
+  command.add_option(name, argument.path, description)->required();
+  command.add_flag("--outputs-from-start", argument.outputs_from_start,
+                   "Of HLO text: outputs take their bytes from the start, as in XLA's totals");
+  command.add_option("--price-on", argument.price_on,
+                     "Of HLO text: the device whose roofline prices the ops, a name ('lowtide "
+                     "devices') or a file (default: a100)");
+}
+
+Graph load_graph(const GraphArgument& argument) {
+  io::HloOptions hlo;
+  hlo.outputs_from_start = argument.outputs_from_start;
+  if (!argument.price_on.empty()) hlo.device = io::device_of(argument.price_on);
+  io::GraphFile file = io::read_graph(argument.path, hlo);
+  warn(argument.path, file.warnings);
   return std::move(file.graph);
 }
 
-Graph load_named_graph(const std::string& path) {
-  Graph graph = load_graph(path);
-  if (!graph.name().empty() || path == "-") return graph;
-  return std::move(graph).named(std::filesystem::path(path).filename().string());
+Graph load_named_graph(const GraphArgument& argument) {
+  Graph graph = load_graph(argument);
+  if (!graph.name().empty() || argument.path == "-") return graph;
+  return std::move(graph).named(std::filesystem::path(argument.path).filename().string());
 }
 
 CostTable load_costs(const std::string& path) {

@@ -8,12 +8,26 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/io/plan_json.h"
 
+namespace CLI {
+class App;
+}
+
 namespace lowtide::cli {
 
+// The file of a graph, and the choices for HLO text.
+struct GraphArgument {
+  std::string path, price_on;
+  bool outputs_from_start = false;
+};
+// Adds the argument and its flags. `argument` must outlive the parsing.
+void add_graph_argument(CLI::App& command, GraphArgument& argument,
+                        const std::string& description = "Graph file",
+                        const std::string& name = "graph");
+
 // Warnings go to standard error.
-Graph load_graph(const std::string& path);
+Graph load_graph(const GraphArgument& argument);
 // The same; a graph without a name gets that of its file.
-Graph load_named_graph(const std::string& path);
+Graph load_named_graph(const GraphArgument& argument);
 PlanFile load_plan(const std::string& path);
 // Empty for an empty path. TransformRefused if the file says that the transforms are for another
 // graph.

@@ -28,7 +28,8 @@ using Json = nlohmann::ordered_json;
 using solve::partition::Partitioner;
 
 struct PartitionArguments {
-  std::string graph, with = "h_partition", html, dot;
+  GraphArgument graph;
+  std::string with = "h_partition", html, dot;
   std::vector<std::string> options;
   std::int64_t most = 12;
   bool json = false;
@@ -146,7 +147,7 @@ void add_partition(CLI::App& app, int& status) {
   std::vector<std::string> names;
   const auto table = solve::partition::make_partitioners();
   for (const auto& one : table.all()) names.emplace_back(one->name());
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command->add_option("--with", given->with, "Partitioner")
       ->check(CLI::IsMember(names))
       ->capture_default_str();

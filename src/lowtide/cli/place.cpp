@@ -36,7 +36,8 @@ constexpr std::int64_t kPlanAlignment = 512;  // what CUDA's allocators give
 constexpr double kSeconds = 2;
 
 struct PlaceArguments {
-  std::string input, plan, output, capacity;
+  GraphArgument input;
+  std::string plan, output, capacity;
   std::optional<std::int64_t> alignment, work;
   std::optional<double> time;
   std::uint64_t seed = 0;
@@ -137,14 +138,14 @@ int finish(const PlaceArguments& given, const layout::PlaceSettings& settings, c
 }
 
 int place_buffers(const PlaceArguments& given, const Interrupt& interrupt) {
-  const io::BuffersFile file = io::read_buffers(given.input);
+  const io::BuffersFile file = io::read_buffers(given.input.path);
   const layout::PlaceSettings settings = given.settings(1);
   Limits limits(given.limits(interrupt.token()));
   const auto placement = [&] {
     try {
       return layout::place(file.buffers, settings, limits);
     } catch (const InputError& error) {
-      throw error.in_file(given.input);
+      throw error.in_file(given.input.path);
     }
   };
   const layout::Placement found = placement();
@@ -221,9 +222,9 @@ int run(PlaceArguments given) {
   require_writable(given.output);
   const Interrupt interrupt;
   if (!given.plan.empty()) return place_tensors(given, interrupt);
-  if (!is_csv(given.input))
+  if (!is_csv(given.input.path))
     throw InputError("", "a graph needs a plan beside it; buffers are in a file that ends in .csv",
-                     given.input);
+                     given.input.path);
   return place_buffers(given, interrupt);
 }
 
@@ -233,8 +234,7 @@ void add_place(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "place", "Give the tensors of a plan, or buffers from a file, offsets in one arena");
   const auto given = std::make_shared<PlaceArguments>();
-  command->add_option("graph", given->input, "Graph file, or buffers: minimalloc's .csv")
-      ->required();
+  add_graph_argument(*command, given->input, "Graph file, or buffers: minimalloc's .csv");
   command->add_option("plan", given->plan, "Plan file");
   command->add_option("-o,--output", given->output,
                       "Write the plan with its offsets here (.json or .json.gz), or the buffers");

@@ -28,7 +28,8 @@ namespace lowtide::cli {
 namespace {
 
 struct PlanArguments {
-  std::string graph, budget, start, transforms, output;
+  GraphArgument graph;
+  std::string budget, start, transforms, output;
   SearchFlags search;
   MachineFlags links;
   FootprintFlags footprint;
@@ -104,7 +105,7 @@ int run(const PlanArguments& given) {
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
   const Graph graph = load_named_graph(given.graph);
-  const Terms terms = given.links.terms(given.search.problem_order(), graph, given.graph,
+  const Terms terms = given.links.terms(given.search.problem_order(), graph, given.graph.path,
                                         load_transforms(given.transforms, graph));
   const driver::FootprintTerms footprint = given.footprint.terms();
   const Question question =
@@ -164,10 +165,9 @@ int run(const PlanArguments& given) {
 void add_plan(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("plan", "Plan a graph for a memory budget");
   const auto given = std::make_shared<PlanArguments>();
-  command
-      ->add_option("graph", given->graph,
-                   "Graph file (Lowtide's or networkx node-link; may be .gz; - is standard input)")
-      ->required();
+  add_graph_argument(*command, given->graph,
+                     "Graph file (Lowtide's, networkx node-link or HLO text; may be .gz; - is "
+                     "standard input)");
   command
       ->add_option("--budget", given->budget,
                    "Bytes (8GiB, 512MB), a share of the baseline peak (80%), or of the plannable "

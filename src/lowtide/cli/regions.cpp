@@ -38,7 +38,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct RegionsArguments {
-  std::string graph, device = "a100";
+  GraphArgument graph;
+  std::string device = "a100";
   std::optional<std::string> costs;
   std::int64_t most = 20, pick = 0;
   std::string output;
@@ -243,7 +244,7 @@ void add_regions(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "regions", "List regions that a split could run in parts, with estimated savings and costs");
   const auto given = std::make_shared<RegionsArguments>();
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command
       ->add_option("--device", given->device,
                    "Device that prices parts of ops: a name ('lowtide devices') or a file")

@@ -13,6 +13,7 @@
 #include "lowtide/cli/footprint_flags.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/plan_output.h"
+#include "lowtide/cli/show_output.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/snapshot_pickle.h"
 #include "lowtide/io/text_file.h"
@@ -29,8 +30,10 @@ namespace lowtide::cli {
 namespace {
 
 struct ShowArguments {
-  std::string graph, plan, html, snapshot, trace;
+  GraphArgument graph;
+  std::string plan, html, snapshot, trace;
   std::optional<std::string> allocator;
+  bool steps = false, json = false;
 };
 
 // Viewers draw runs: a plan that breaks a rule is none, nor is a graph's own order where inputs are
@@ -104,14 +107,18 @@ int run(const ShowArguments& given) {
   }
   if (!given.snapshot.empty()) require_run(report, "--snapshot");
   if (!given.trace.empty()) require_run(report, "--trace");
-  fmt::print("{}", report::text_report(report, output_style()));
+  if (given.json)
+    fmt::print("{}", report_json(graph, report));
+  else
+    fmt::print("{}", given.steps ? steps_text(graph, report)
+                                 : report::text_report(report, output_style()));
   if (!given.html.empty()) io::write_text_file(given.html, report::html_report(graph, report));
   if (!given.snapshot.empty()) write_snapshot(graph, file, given.snapshot);
   if (!given.trace.empty())
     io::write_text_file(given.trace, report::write_trace(report::trace_of(graph, report), format));
   std::string_view before = "\n";
   for (const std::string& path : {given.html, given.snapshot, given.trace}) {
-    if (path.empty()) continue;
+    if (path.empty() || given.json) continue;
     fmt::print("{}written    {}\n", before, path);
     before = {};
   }
@@ -124,7 +131,7 @@ void add_show(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("show", "Draw memory over the steps of a plan, and list what takes it");
   const auto given = std::make_shared<ShowArguments>();
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command->add_option("plan", given->plan, "Plan file (default: the given order, unplanned)");
   command->add_option("--allocator", given->allocator,
                       "Say what PyTorch's caching allocator reserves under these settings, as in "
@@ -134,6 +141,9 @@ void add_show(CLI::App& app, int& status) {
                       "Write a snapshot for PyTorch's memory_viz (.pickle)");
   command->add_option("--trace", given->trace,
                       "Write a trace: .json or .json.gz for Chrome, .pftrace for Perfetto");
+  command->add_flag("--steps", given->steps,
+                    "List the steps instead, by the names of ops and tensors");
+  command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->callback([given, &status] { status = run(*given); });
 }
 

@@ -21,7 +21,8 @@ namespace lowtide::cli {
 namespace {
 
 struct VerifyArguments {
-  std::string graph, plan;
+  GraphArgument graph;
+  std::string plan;
   std::optional<std::string> techniques;
   bool json = false;
 };
@@ -108,7 +109,7 @@ void add_verify(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "verify", "Check a plan file against its graph: every rule and every figure");
   const auto given = std::make_shared<VerifyArguments>();
-  command->add_option("graph", given->graph, "Graph file")->required();
+  add_graph_argument(*command, given->graph);
   command->add_option("plan", given->plan, "Plan file")->required();
   command->add_option("--techniques", given->techniques,
                       "Check against these techniques instead of the file's");

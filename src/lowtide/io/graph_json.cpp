@@ -7,6 +7,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/graph/builder.h"
+#include "lowtide/io/hlo_text.h"
 #include "lowtide/io/json.h"
 #include "lowtide/io/node_link.h"
 #include "lowtide/io/operand_json.h"
@@ -223,11 +224,22 @@ GraphFile read_document(const JsonDocument& document) {
   return {std::move(graph), std::move(warnings)};
 }
 
+// Options that would have no effect are an error.
+void refuse_options(const HloOptions& hlo) {
+  if (hlo.device || hlo.outputs_from_start)
+    throw InputError(
+        "",
+        "is no HLO text: only there a device that prices the ops, and outputs from the "
+        "start, can be chosen; 'lowtide convert --device' prices other graphs");
+}
+
 }  // namespace
 
-GraphFile read_graph(const std::string& path) {
+GraphFile read_graph(const std::string& path, const HloOptions& hlo) {
   std::string text = read_text_file(path);
   try {
+    if (is_hlo_text(text)) return read_hlo(text, hlo);
+    refuse_options(hlo);
     const JsonDocument document(text);
     std::string().swap(text);  // a large one would stand beside the graph for nothing
     return read_document(document);
@@ -244,8 +256,11 @@ GraphFile read_graph_document(const JsonDocument& document, const std::string& f
   }
 }
 
-GraphFile read_graph_text(std::string_view text, const std::string& file_name) {
+GraphFile read_graph_text(std::string_view text, const std::string& file_name,
+                          const HloOptions& hlo) {
   try {
+    if (is_hlo_text(text)) return read_hlo(text, hlo);
+    refuse_options(hlo);
     return read_document(JsonDocument(text));
   } catch (const InputError& error) {
     throw error.in_file(file_name);

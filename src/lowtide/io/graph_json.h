@@ -1,25 +1,22 @@
-// Reads and writes graph files: our own format (docs/reference/formats.md) and networkx node-link
-// graphs (node_link.h). Their content tells them apart.
+// Reads and writes graph files: our own format (docs/reference/formats.md), networkx node-link
+// graphs (node_link.h) and HLO text (hlo_text.h). Their content tells them apart.
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "lowtide/graph/graph.h"
+#include "lowtide/io/graph_file.h"
 #include "lowtide/io/json.h"
 
 namespace lowtide::io {
 
-struct GraphFile {
-  Graph graph;
-  std::vector<std::string> warnings;  // whole sentences, without the file's name
-};
-
 // InputError for everything that formats.md refuses. It names the file, the place (a line for
 // broken JSON, else a JSON pointer) and the op or tensor.
-GraphFile read_graph(const std::string& path);  // "-": standard input; gzip or plain
-GraphFile read_graph_text(std::string_view text, const std::string& file_name);
+GraphFile read_graph(const std::string& path,  // "-": standard input; gzip or plain
+                     const HloOptions& hlo = {});
+GraphFile read_graph_text(std::string_view text, const std::string& file_name,
+                          const HloOptions& hlo = {});
 GraphFile read_graph_document(const JsonDocument& document, const std::string& file_name);
 
 // The graph in our format: deterministic, one line for each tensor and op, defaults omitted.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lowtide/graph/origin.h"
+#include "lowtide/layout/xla_total.h"
 
 namespace lowtide::report {
 
@@ -220,6 +221,19 @@ std::string notice_of(const Graph& graph, const Run& run) {
          run.timeline.violation->reason;
 }
 
+// Figures of the given order with ops in place, and those of XLA.
+void add_in_place(const Graph& graph, const Plan* plan, Report& report) {
+  const bool is_hlo = graph.op_count() > 0 && graph.op(OpId(0)).kind.starts_with("hlo.");
+  if (report.before.timeline.violation || (!graph.has_overwrites() && !is_hlo)) return;
+  const Plan own = plan_from_sequence(graph, graph.order());
+  if (graph.has_overwrites()) report.peak_in_place = simulate(graph, own).cost.peak;
+  if (!is_hlo) return;
+  report.xla_before = layout::xla_total(graph, own);
+  const bool runs = plan != nullptr && plan->transforms.empty() && !transfers(*plan) &&
+                    !plan->steps.empty() && !simulate(graph, *plan).violation;
+  if (runs) report.xla_after = layout::xla_total(graph, *plan);
+}
+
 }  // namespace
 
 Role role_of(const Graph& graph, TensorId id) {
@@ -246,6 +260,7 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .recomputed_by = "origin",
                 .blocks = repetitions(graph),
                 .notice = {}};
+  add_in_place(graph, plan, report);
   if (plan != nullptr) {
     report.after = make_run(graph, *plan);
     const Graph& after = report.after->graph(graph);

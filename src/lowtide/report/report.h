@@ -109,7 +109,12 @@ struct Report {
   std::vector<PortfolioPart> parts = {};  // of the plan's search; set by the caller
   std::optional<Counted> counted = {};    // absent: the budget limits live bytes; set by the caller
   std::optional<layout::DeviceFootprint> device = {};  // of the run shown; set by the caller
-  Run before;                          // the given order, each tensor freed as early as possible
+  Run before;                             // the given order, each tensor freed as early as possible
+  // The peak of the given order with ops in place; empty if none of them can run so.
+  std::optional<Bytes> peak_in_place = std::nullopt;
+  // Of a graph from HLO text, what XLA takes (layout/xla_total.h): for the given order with ops in
+  // place, and for the plan.
+  std::optional<Bytes> xla_before = std::nullopt, xla_after = std::nullopt;
   std::optional<Run> after;            // the plan
   std::vector<Applied> transforms;     // of the plan
   std::vector<Recomputed> recomputed;  // of the plan, most time first

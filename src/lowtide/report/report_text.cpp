@@ -144,6 +144,10 @@ void Writer::figures() {
   const Run& own = report_.before;
   const Cost &a = own.timeline.cost, &b = run_.timeline.cost;
   row("peak", bytes_text(a.peak), bytes_text(b.peak), change(a.peak.count(), b.peak.count()));
+  if (report_.peak_in_place) row("peak in place", bytes_text(*report_.peak_in_place), {});
+  if (report_.xla_before)
+    row("XLA's total", bytes_text(*report_.xla_before),
+        report_.xla_after ? bytes_text(*report_.xla_after) : std::string());
   row("duration", ticks_text(a.duration, report_.tick), ticks_text(b.duration, report_.tick));
   row("overhead", percent_text(own.overhead_percent), percent_text(run_.overhead_percent));
   row("steps", count_of(own.timeline.live.size()), count_of(run_.timeline.live.size()));
