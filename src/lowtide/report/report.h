@@ -109,7 +109,7 @@ struct Report {
   std::vector<PortfolioPart> parts = {};  // of the plan's search; set by the caller
   std::optional<Counted> counted = {};    // absent: the budget limits live bytes; set by the caller
   std::optional<layout::DeviceFootprint> device = {};  // of the run shown; set by the caller
-  Run before;                             // the given order, each tensor freed as early as possible
+  Run before;  // the given order, each tensor freed as early as possible
   // The peak of the given order with ops in place; empty if none of them can run so.
   std::optional<Bytes> peak_in_place = std::nullopt;
   // Of a graph from HLO text, what XLA takes (layout/xla_total.h): for the given order with ops in
