@@ -1,0 +1,128 @@
+"""A traced step and a budget -> the executable that keeps it.
+
+The planner's peak is an estimate of XLA's total, so the total is read of each executable, and the step is planned again for
+less where it is over: at most four executables, with jax.jit's.  The first plan ties only what is computed again, later ones
+everything: then XLA fuses less and follows the plan more closely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import lowtide
+
+from ...frontend import progress
+from ...frontend.errors import BudgetError, size_text
+from ...frontend.planning.constraints import Constraints
+from ...frontend.planning.planner import plan_program
+from ...frontend.planning.report import Report
+from ...frontend.planning.schedule import Schedule
+from ...frontend.techniques import bytes_of
+from ..emission.compiled import Executable, executable_of, lowered
+from ..emission.function import planned_function
+from ..emission.op_by_op import OpByOp
+from ..emission.ties import tie_on
+from ..program.program import Program
+from ..settings import Settings
+from ..tracing.step import Traced
+from .report import StepReport
+
+_COMPILES = 4  # at most, with jax.jit's
+_SLACK = 0.01  # of the plain total, which a plan leaves free
+
+
+@dataclass
+class Planned:
+    """call: runs the step on flat arguments.  plain: the executable of jax.jit(step).  report: of the plan."""
+
+    call: Callable[..., Any]
+    plain: Executable
+    report: StepReport
+
+
+def planned_within(traced: Traced, program: Program, settings: Settings) -> Planned:
+    """Raises BudgetError, which names the smallest total reached."""
+    progress.stage("compiling without a plan")
+    plain = executable_of(traced.lowered)
+    plain = replace(plain, call=traced.of_leaves(plain.call))
+    budget = budget_in_bytes(settings.budget, plain)
+    if settings.exact:
+        return _op_by_op(program, settings, plain)
+    if plain.total <= budget:
+        schedule, report = plan_program(program, settings, Constraints(), program.graph.own_peak)
+        return Planned(plain.call, plain, _full(report, budget, plain, [plain.total], plain.total))
+    return _Attempts(traced, program, settings, plain, budget).run()
+
+
+def budget_in_bytes(budget: int | str, plain: Executable) -> int:
+    """A share is one of XLA's total without a plan; "act:" counts from the arguments on."""
+    tensors = [{"name": "arguments", "bytes": plain.arguments, "role": "input", "stays": True},
+               {"name": "others", "bytes": plain.total - plain.arguments}]
+    graph = lowtide.Graph.from_dict({
+        "format": "lowtide-graph", "version": 1, "tick": "ns", "tensors": tensors, "outputs": [1],
+        "ops": [{"name": "step", "inputs": [0], "outputs": [1], "time": 1}]})
+    return bytes_of(budget, graph)
+
+
+class _Attempts:
+    """Plans and executables, one after another, until one keeps the budget."""
+
+    def __init__(self, traced: Traced, program: Program, settings: Settings, plain: Executable, budget: int) -> None:
+        self._traced, self._program, self._settings = traced, program, settings
+        self._plain, self._budget = plain, budget
+        self._tie, self._options = tie_on(settings.platform)
+        self._totals = [plain.total]
+        self._floor = 0  # the smallest peak that the planner has found; 0: not searched
+
+    def run(self) -> Planned:
+        beside = max(0, self._plain.total - self._program.graph.own_peak) + int(_SLACK * self._plain.total)
+        limit, tried = self._budget - beside, set()
+        for attempt in range(1, _COMPILES):
+            schedule, report = self._plan(limit)
+            everything = attempt > 1
+            if (report.peak, everything) in tried:
+                break
+            tried.add((report.peak, everything))
+            executable = self._compile(schedule, everything)
+            self._totals.append(executable.total)
+            if executable.total <= self._budget:
+                return Planned(executable.call, self._plain, _full(report, self._budget, self._plain, self._totals, executable.total))
+            if everything:  # less by what this one is over, and a little more
+                limit = report.peak - int(1.1 * (executable.total - self._budget)) - int(_SLACK * self._plain.total)
+        raise self._refusal()
+
+    def _plan(self, limit: int) -> tuple[Schedule, Report]:
+        """A plan for this peak, or the smallest that can be found."""
+        limit = max(limit, self._floor, 1)
+        try:
+            return plan_program(self._program, self._settings, Constraints(), limit)
+        except BudgetError as error:
+            if error.smallest is None or error.smallest >= self._program.graph.own_peak:
+                raise self._refusal() from error
+            self._floor = error.smallest
+            return plan_program(self._program, self._settings, Constraints(), error.smallest)
+
+    def _compile(self, schedule: Schedule, everything: bool) -> Executable:
+        progress.stage("compiling with a plan")
+        function = planned_function(self._program, schedule.steps, self._tie, everything)
+        return executable_of(lowered(function, self._traced.leaves, self._traced.flat.donated), self._options)
+
+    def _refusal(self) -> BudgetError:
+        least, floor = min(self._totals), self._plain.arguments
+        words = (f"no plan was found with which XLA's code of {self._traced.name} takes at most {size_text(self._budget)} "
+                 f"({self._budget} bytes): the smallest total reached is {size_text(least)} ({least} bytes), {size_text(self._plain.total)} "
+                 f"without a plan, {size_text(floor)} of them arguments, over {len(self._totals)} executables; give a larger "
+                 "budget, donate_argnums, or smaller batches")
+        return BudgetError(words, floor, least, self._budget)
+
+
+def _op_by_op(program: Program, settings: Settings, plain: Executable) -> Planned:
+    schedule, report = plan_program(program, settings, Constraints())
+    return Planned(OpByOp(program, schedule.steps), plain, _full(report, report.budget, plain, [plain.total], None))
+
+
+def _full(report: Report, budget: int, plain: Executable, totals: list[int], total: int | None) -> StepReport:
+    known: dict[str, Any] = {f.name: getattr(report, f.name) for f in fields(Report)}
+    return StepReport(**known | {"budget": budget}, total=total, own_total=plain.total, totals=totals)

@@ -1,0 +1,56 @@
+"""Ties: data dependences that make XLA compute something after something else.
+
+Where a plan computes a value again, the inputs of that computation are tied to the newest value.  Without a tie XLA would
+take the two computations for one, or run the second one early.
+
+* `barrier`: an optimization barrier over the inputs and the newest value.  Costs nothing.  XLA for CPUs removes barriers
+  early, unless it is told to leave that pass out (compat.KEEPS_BARRIERS).
+* `select`: each input is selected by a predicate that is always true, and that XLA cannot see through: the square of an odd
+  number made of the newest value's bits is not 0.  For CPUs whose XLA does not take that option.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..compat import KEEPS_BARRIERS, is_array
+
+Tie = Callable[[Sequence[Any], Any], list[Any]]  # values, the newest value -> the same values, later
+
+
+def barrier(values: Sequence[Any], newest: Any) -> list[Any]:
+    return list(jax.lax.optimization_barrier((*values, newest)))[:-1]
+
+
+def select(values: Sequence[Any], newest: Any) -> list[Any]:
+    always = _opaque_truth(newest)
+    return [jax.lax.select(jax.lax.broadcast(always, value.shape), value, jnp.zeros_like(value)) if is_array(value.aval) else value
+            for value in values]
+
+
+def _opaque_truth(newest: Any) -> Any:
+    first = jax.lax.reshape(newest, (newest.size,))[:1].astype(jnp.float32)
+    odd = jax.lax.bitcast_convert_type(first, jnp.int32)[0] | 1
+    return odd * odd != jnp.int32(0)
+
+
+def tie_on(platform: str) -> tuple[Tie, dict[str, Any]]:
+    """How to tie on this platform, and the compiler options that it needs."""
+    if platform != "cpu":
+        return barrier, {}
+    return (barrier, KEEPS_BARRIERS) if _barriers_stay() else (select, {})
+
+
+@functools.lru_cache(maxsize=1)
+def _barriers_stay() -> bool:
+    """Does XLA for this CPU leave barriers where they are if it is told to?"""
+    try:
+        lowered = jax.jit(lambda x: barrier([jnp.sin(x)], x)[0]).lower(jax.ShapeDtypeStruct((8,), jnp.float32))
+        return "opt-barrier" in lowered.compile(compiler_options=KEEPS_BARRIERS).as_text()
+    except Exception:  # of any kind, of a version that does not know the option
+        return False
