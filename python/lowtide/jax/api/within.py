@@ -1,8 +1,7 @@
 """A traced step and a budget -> the executable that keeps it.
 
 The planner's peak is an estimate of XLA's total, so the total is read of each executable, and the step is planned again for
-less where it is over: at most four executables, with jax.jit's.  The first plan ties only what is computed again, later ones
-everything: then XLA fuses less and follows the plan more closely.
+less where it is over: at most four executables, with jax.jit's.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ...frontend.techniques import bytes_of
 from ..emission.compiled import Executable, executable_of, lowered
 from ..emission.function import planned_function
 from ..emission.op_by_op import OpByOp
-from ..emission.ties import tie_on
+from ..emission.ties import ties_on
 from ..program.program import Program
 from ..settings import Settings
 from ..tracing.step import Traced
@@ -72,25 +71,23 @@ class _Attempts:
     def __init__(self, traced: Traced, program: Program, settings: Settings, plain: Executable, budget: int) -> None:
         self._traced, self._program, self._settings = traced, program, settings
         self._plain, self._budget = plain, budget
-        self._tie, self._options = tie_on(settings.platform)
+        self._ties = ties_on(settings.platform)
         self._totals = [plain.total]
         self._floor = 0  # the smallest peak that the planner has found; 0: not searched
 
     def run(self) -> Planned:
-        beside = max(0, self._plain.total - self._program.graph.own_peak) + int(_SLACK * self._plain.total)
-        limit, tried = self._budget - beside, set()
+        slack = int(_SLACK * self._plain.total)
+        limit, tried = self._budget - max(0, self._plain.total - self._program.graph.own_peak) - 2 * slack, set()
         for attempt in range(1, _COMPILES):
             schedule, report = self._plan(limit)
-            everything = attempt > 1
-            if (report.peak, everything) in tried:
+            if report.peak in tried:
                 break
-            tried.add((report.peak, everything))
-            executable = self._compile(schedule, everything)
+            tried.add(report.peak)
+            executable = self._compile(schedule)
             self._totals.append(executable.total)
             if executable.total <= self._budget:
                 return Planned(executable.call, self._plain, _full(report, self._budget, self._plain, self._totals, executable.total))
-            if everything:  # less by what this one is over, and a little more
-                limit = report.peak - int(1.1 * (executable.total - self._budget)) - int(_SLACK * self._plain.total)
+            limit = report.peak - attempt * (executable.total - self._budget) - slack  # the last one aims lower
         raise self._refusal()
 
     def _plan(self, limit: int) -> tuple[Schedule, Report]:
@@ -104,10 +101,10 @@ class _Attempts:
             self._floor = error.smallest
             return plan_program(self._program, self._settings, Constraints(), error.smallest)
 
-    def _compile(self, schedule: Schedule, everything: bool) -> Executable:
+    def _compile(self, schedule: Schedule) -> Executable:
         progress.stage("compiling with a plan")
-        function = planned_function(self._program, schedule.steps, self._tie, everything)
-        return executable_of(lowered(function, self._traced.leaves, self._traced.flat.donated), self._options)
+        function = planned_function(self._program, schedule.steps, self._ties)
+        return executable_of(lowered(function, self._traced.leaves, self._traced.flat.donated), self._ties.options)
 
     def _refusal(self) -> BudgetError:
         least, floor = min(self._totals), self._plain.arguments

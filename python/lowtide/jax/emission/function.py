@@ -12,16 +12,13 @@ from ..compat import is_array
 from ..program.groups import Group
 from ..program.program import Program
 from ..tracing.equations import Value, evaluate, read
-from .ties import Tie
+from .ties import Ties
 
 
-def planned_function(program: Program, steps: list[Step], tie: Tie, everything: bool) -> Callable[..., list[Any]]:
-    """The function of a schedule.
-
-    everything: are first computations tied, too?  Then XLA keeps the whole order of the plan, but fuses less.
-    """
+def planned_function(program: Program, steps: list[Step], ties: Ties) -> Callable[..., list[Any]]:
+    """The function of a schedule."""
     def run(*arguments: Any) -> list[Any]:
-        flow = _Flow(program, tie, everything)
+        flow = _Flow(program, ties)
         flow.known.update(zip(program.step.inputs, arguments, strict=True))
         flow.known.update(program.step.constants)
         for kind, what, *_ in steps:
@@ -39,16 +36,19 @@ def planned_function(program: Program, steps: list[Step], tie: Tie, everything: 
 class _Flow:
     """The values while the function is traced."""
 
-    def __init__(self, program: Program, tie: Tie, everything: bool) -> None:
+    def __init__(self, program: Program, ties: Ties) -> None:
         self.known: dict[Value, Any] = {}
-        self._program, self._tie, self._everything = program, tie, everything
+        self._program, self._ties = program, ties
         self._computed: set[int] = set()
+        self._repeats = False  # has something been computed again?
         self._newest: Value | None = None
         self._on_host: dict[Value, Any] = {}
 
     def compute(self, op: int) -> None:
         group = self._program.groups[op]
-        known = self._read(group, op in self._computed or self._everything)
+        again = op in self._computed
+        self._repeats |= again
+        known = self._read(group, again or (self._repeats and self._ties.free))
         self._computed.add(op)
         evaluate(group.equations, known)
         for value in group.makes:
@@ -59,14 +59,15 @@ class _Flow:
         reads = [v for v in group.reads if v is not self._newest]
         known = {v: self.known[v] for v in group.reads}
         if tied and self._newest is not None and reads:
-            known |= zip(reads, self._tie([known[v] for v in reads], self.known[self._newest]), strict=True)
+            known |= zip(reads, self._ties.tie([known[v] for v in reads], self.known[self._newest]), strict=True)
         return known
 
     def offload(self, value: Value) -> None:
         self._on_host[value] = jax.device_put(self.known[value], jax.memory.Space.Host)
 
     def prefetch(self, value: Value) -> None:
+        self._repeats = True
         copy = self._on_host[value]
         if self._newest is not None:
-            (copy,) = self._tie([copy], self.known[self._newest])
+            (copy,) = self._ties.tie([copy], self.known[self._newest])
         self.known[value] = jax.device_put(copy, jax.memory.Space.Device)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -20,14 +21,14 @@ import jax.numpy as jnp
 
 from ..compat import KEEPS_BARRIERS, is_array
 
-Tie = Callable[[Sequence[Any], Any], list[Any]]  # values, the newest value -> the same values, later
-
 
 def barrier(values: Sequence[Any], newest: Any) -> list[Any]:
+    """The same values, which exist once the newest one does."""
     return list(jax.lax.optimization_barrier((*values, newest)))[:-1]
 
 
 def select(values: Sequence[Any], newest: Any) -> list[Any]:
+    """The same."""
     always = _opaque_truth(newest)
     return [jax.lax.select(jax.lax.broadcast(always, value.shape), value, jnp.zeros_like(value)) if is_array(value.aval) else value
             for value in values]
@@ -39,11 +40,21 @@ def _opaque_truth(newest: Any) -> Any:
     return odd * odd != jnp.int32(0)
 
 
-def tie_on(platform: str) -> tuple[Tie, dict[str, Any]]:
-    """How to tie on this platform, and the compiler options that it needs."""
+@dataclass(frozen=True)
+class Ties:
+    """tie: how values are tied.  free: does it cost nothing?  Then everything is tied from the first recomputation on, so that
+    XLA keeps the plan's order there.  options: for the compiler."""
+
+    tie: Callable[[Sequence[Any], Any], list[Any]]
+    free: bool
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def ties_on(platform: str) -> Ties:
+    """How to tie on this platform."""
     if platform != "cpu":
-        return barrier, {}
-    return (barrier, KEEPS_BARRIERS) if _barriers_stay() else (select, {})
+        return Ties(barrier, True)
+    return Ties(barrier, True, KEEPS_BARRIERS) if _barriers_stay() else Ties(select, False)
 
 
 @functools.lru_cache(maxsize=1)
