@@ -18,7 +18,7 @@ except ImportError as error:  # missing, or too old to have this
 from ..frontend.errors import CaptureError
 
 __all__ = ["KEEPS_BARRIERS", "BindContext", "ClosedJaxpr", "Jaxpr", "Literal", "Var", "abstract", "argument_names", "array_key",
-           "bind", "context_of", "copied", "device_of", "get_aval", "inner_jaxprs", "is_array", "is_tracer", "nbytes", "raw", "scope_of", "sub_jaxpr"]
+           "bind", "closed", "context_of", "copied", "device_of", "get_aval", "inner_jaxprs", "is_array", "is_tracer", "nbytes", "raw", "scope_of", "shape_of", "sub_jaxpr"]
 
 BindContext = Any  # of an equation: the precision, where it computes and the like
 
@@ -98,6 +98,16 @@ def nbytes(array: Any, value: Any) -> int:
     return int(array.nbytes) if is_array(value.aval) and hasattr(array, "nbytes") else int(value.bytes)
 
 
+def closed(jaxpr: Any) -> Any:
+    """A closed jaxpr of one without constants."""
+    return ClosedJaxpr(jaxpr, ())
+
+
+def shape_of(aval: Any) -> Any:
+    """What stands for an array of this shape and type while a function is traced."""
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
 def raw(array: Any) -> Any:
     """The numbers of an array, also of keys."""
     return array if not hasattr(array, "dtype") or not jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended) else jax.random.key_data(array)
@@ -119,14 +129,13 @@ def is_array(aval: Any) -> bool:
 
 
 def inner_jaxprs(params: dict[str, Any]) -> list[Any]:
-    """The jaxprs of an equation's loops and branches."""
+    """The jaxprs of an equation's loops and branches, without those that have captured arrays."""
     found = []
     for value in params.values():
         for one in value if isinstance(value, (tuple, list)) else [value]:
-            if isinstance(one, ClosedJaxpr):
-                found.append(one.jaxpr)
-            elif isinstance(one, Jaxpr):
-                found.append(one)
+            jaxpr = one.jaxpr if isinstance(one, ClosedJaxpr) else one
+            if isinstance(jaxpr, Jaxpr) and not jaxpr.constvars:
+                found.append(jaxpr)
     return found
 
 

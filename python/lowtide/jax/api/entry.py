@@ -106,7 +106,7 @@ class OptimizedStep:
                 price = pricing(self._costs(traced))
                 in_place = "in_place" in self._settings.techniques
                 program = program_of(traced.flat, price, self._caller.name, in_place)
-                planned = planned_within(traced, program, self._settings)
+                planned = planned_within(traced, program, price, self._settings)
             publish(planned.report, None)
             self._planned[key] = planned, traced
         return self._planned[key]

@@ -18,11 +18,13 @@ from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.planner import plan_program
 from ...frontend.planning.report import Report
 from ...frontend.planning.schedule import Schedule
+from ...frontend.price import Price
 from ...frontend.techniques import bytes_of
 from ..emission.compiled import Executable, executable_of, lowered
 from ..emission.function import planned_function
 from ..emission.op_by_op import OpByOp
 from ..emission.ties import ties_on
+from ..loops.plan import Loops
 from ..program.program import Program
 from ..settings import Settings
 from ..tracing.step import Traced
@@ -41,18 +43,19 @@ class Planned:
     report: StepReport
 
 
-def planned_within(traced: Traced, program: Program, settings: Settings) -> Planned:
-    """Raises BudgetError, which names the smallest total reached."""
+def planned_within(traced: Traced, program: Program, price: Price, settings: Settings) -> Planned:
+    """program: of the step, with these prices.  Raises BudgetError, which names the smallest total reached."""
     progress.stage("compiling without a plan")
     plain = executable_of(traced.lowered)
     plain = replace(plain, call=traced.of_leaves(plain.call))
     budget = budget_in_bytes(settings.budget, plain)
+    loops = Loops(program, price, settings)
     if settings.exact:
-        return _op_by_op(program, settings, plain)
+        return _op_by_op(program, loops, settings, plain)
     if plain.total <= budget:
         schedule, report = plan_program(program, settings, Constraints(), program.graph.own_peak)
         return Planned(plain.call, plain, _full(report, budget, plain, [plain.total], plain.total))
-    return _Attempts(traced, program, settings, plain, budget).run()
+    return _Attempts(traced, program, loops, settings, plain, budget).run()
 
 
 def budget_in_bytes(budget: int | str, plain: Executable) -> int:
@@ -68,8 +71,8 @@ def budget_in_bytes(budget: int | str, plain: Executable) -> int:
 class _Attempts:
     """Plans and executables, one after another, until one keeps the budget."""
 
-    def __init__(self, traced: Traced, program: Program, settings: Settings, plain: Executable, budget: int) -> None:
-        self._traced, self._program, self._settings = traced, program, settings
+    def __init__(self, traced: Traced, program: Program, loops: Loops, settings: Settings, plain: Executable, budget: int) -> None:
+        self._traced, self._program, self._loops, self._settings = traced, program, loops, settings
         self._plain, self._budget = plain, budget
         self._ties = ties_on(settings.platform)
         self._totals = [plain.total]
@@ -79,31 +82,32 @@ class _Attempts:
         slack = int(_SLACK * self._plain.total)
         limit, tried = self._budget - max(0, self._plain.total - self._program.graph.own_peak) - 2 * slack, set()
         for attempt in range(1, _COMPILES):
-            schedule, report = self._plan(limit)
+            program, schedule, report = self._plan(limit)
             if report.peak in tried:
                 break
             tried.add(report.peak)
-            executable = self._compile(schedule)
+            executable = self._compile(program, schedule)
             self._totals.append(executable.total)
             if executable.total <= self._budget:
                 return Planned(executable.call, self._plain, _full(report, self._budget, self._plain, self._totals, executable.total))
             limit = report.peak - attempt * (executable.total - self._budget) - slack  # the last one aims lower
         raise self._refusal()
 
-    def _plan(self, limit: int) -> tuple[Schedule, Report]:
+    def _plan(self, limit: int) -> tuple[Program, Schedule, Report]:
         """A plan for this peak, or the smallest that can be found."""
         limit = max(limit, self._floor, 1)
+        program = self._loops.within(limit)
         try:
-            return plan_program(self._program, self._settings, Constraints(), limit)
+            return program, *plan_program(program, self._settings, Constraints(), limit)
         except BudgetError as error:
             if error.smallest is None or error.smallest >= self._program.graph.own_peak:
                 raise self._refusal() from error
             self._floor = error.smallest
-            return plan_program(self._program, self._settings, Constraints(), error.smallest)
+            return program, *plan_program(program, self._settings, Constraints(), error.smallest)
 
-    def _compile(self, schedule: Schedule) -> Executable:
+    def _compile(self, program: Program, schedule: Schedule) -> Executable:
         progress.stage("compiling with a plan")
-        function = planned_function(self._program, schedule.steps, self._ties)
+        function = planned_function(program, schedule.steps, self._ties)
         return executable_of(lowered(function, self._traced.leaves, self._traced.flat.donated), self._ties.options)
 
     def _refusal(self) -> BudgetError:
@@ -115,9 +119,11 @@ class _Attempts:
         return BudgetError(words, floor, least, self._budget)
 
 
-def _op_by_op(program: Program, settings: Settings, plain: Executable) -> Planned:
-    schedule, report = plan_program(program, settings, Constraints())
-    return Planned(OpByOp(program, schedule.steps), plain, _full(report, report.budget, plain, [plain.total], None))
+def _op_by_op(program: Program, loops: Loops, settings: Settings, plain: Executable) -> Planned:
+    budget = bytes_of(settings.budget, program.graph)
+    program = loops.within(budget)
+    schedule, report = plan_program(program, settings, Constraints(), budget)
+    return Planned(OpByOp(program, schedule.steps), plain, _full(report, budget, plain, [plain.total], None))
 
 
 def _full(report: Report, budget: int, plain: Executable, totals: list[int], total: int | None) -> StepReport:

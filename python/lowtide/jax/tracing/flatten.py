@@ -18,7 +18,7 @@ def flatten(closed: Any, donated: Sequence[bool] = (), names: Sequence[str] = ()
     """The flat equations of a closed jaxpr.  donated, names: of its inputs."""
     inputs = [Value(v.aval) for v in closed.jaxpr.invars]
     constants = {Value(get_aval(c)): c for c in closed.consts}
-    building = _Flat()
+    building = Flattening()
     outputs = building.inline(closed.jaxpr, list(constants), inputs, "")
     constants |= building.constants
     names = list(names) or [f"argument {i}" for i in range(len(inputs))]
@@ -37,7 +37,7 @@ def without_unused(step: FlatStep) -> FlatStep:
     return FlatStep(kept[::-1], step.inputs, step.outputs, constants, step.donated, step.names)
 
 
-class _Flat:
+class Flattening:
     """The equations so far, and the known results of each."""
 
     def __init__(self) -> None:
@@ -59,14 +59,14 @@ class _Flat:
             inside = "/".join(filter(None, [scope, scope_of(equation)]))
             called = sub_jaxpr(equation)
             if called is not None:
-                captured = [self._constant(c) for c in called[1]]
+                captured = [self.constant(c) for c in called[1]]
                 results = self.inline(called[0], captured, given, inside)
             else:
                 results = self._append(equation, given, inside)
             env.update(zip(equation.outvars, results, strict=True))
         return [value_of(atom) for atom in jaxpr.outvars]
 
-    def _constant(self, array: Any) -> Value:
+    def constant(self, array: Any) -> Value:
         for value, known in self.constants.items():
             if known is array:
                 return value
