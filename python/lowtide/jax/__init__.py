@@ -9,8 +9,10 @@
 """
 
 from ..frontend.errors import BudgetError, CaptureError
+from ..frontend.planning.explanation import Explanation
 from ..frontend.planning.report import reports
+from .api.capture import capture, explain
 from .api.entry import OptimizedStep, optimize
 from .api.report import StepReport
 
-__all__ = ["BudgetError", "CaptureError", "OptimizedStep", "StepReport", "optimize", "reports"]
+__all__ = ["BudgetError", "CaptureError", "Explanation", "OptimizedStep", "StepReport", "capture", "explain", "optimize", "reports"]

@@ -18,7 +18,7 @@ except ImportError as error:  # missing, or too old to have this
 from ..frontend.errors import CaptureError
 
 __all__ = ["KEEPS_BARRIERS", "BindContext", "ClosedJaxpr", "Jaxpr", "Literal", "Var", "abstract", "argument_names", "array_key",
-           "bind", "closed", "context_of", "copied", "device_of", "get_aval", "inner_jaxprs", "is_array", "is_tracer", "nbytes", "raw", "scope_of", "shape_of", "sub_jaxpr"]
+           "bind", "closed", "context_of", "copied", "device_of", "get_aval", "has_marks", "inner_jaxprs", "is_array", "is_tracer", "nbytes", "raw", "scope_of", "shape_of", "sub_jaxpr"]
 
 BindContext = Any  # of an equation: the precision, where it computes and the like
 
@@ -29,6 +29,8 @@ KEEPS_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 _CALLS = {"pjit": "jaxpr", "jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
           "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_vjp_call_jaxpr": "fun_jaxpr",
           "remat2": "jaxpr", "checkpoint": "jaxpr", "remat": "jaxpr"}
+
+_MARKS = ("remat2", "checkpoint", "remat")
 
 
 def sub_jaxpr(equation: Any) -> tuple[Any, Sequence[Any]] | None:
@@ -106,6 +108,11 @@ def closed(jaxpr: Any) -> Any:
 def shape_of(aval: Any) -> Any:
     """What stands for an array of this shape and type while a function is traced."""
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
+def has_marks(jaxpr: Any) -> bool:
+    """Does it have what jax.checkpoint makes of a function, at any depth?"""
+    return any(e.primitive.name in _MARKS or any(map(has_marks, inner_jaxprs(e.params))) for e in jaxpr.eqns)
 
 
 def raw(array: Any) -> Any:

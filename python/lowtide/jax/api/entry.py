@@ -103,16 +103,13 @@ class OptimizedStep:
             with progress.line():
                 progress.stage(f"tracing {self._caller.name}")
                 traced = self._caller.trace(args, kwargs)
-                price = pricing(self._costs(traced))
+                price = pricing(self._settings.costs, sheet_of(traced.device))
                 in_place = "in_place" in self._settings.techniques
-                program = program_of(traced.flat, price, self._caller.name, in_place)
+                program = program_of(traced.flat, price, self._caller.name, in_place, self._settings.exact)
                 planned = planned_within(traced, program, price, self._settings)
             publish(planned.report, None)
             self._planned[key] = planned, traced
         return self._planned[key]
-
-    def _costs(self, traced: Traced) -> str:
-        return sheet_of(traced.device) if self._settings.costs == "auto" else self._settings.costs
 
     def _look(self, planned: Planned, traced: Traced, given: list[Any], results: Any) -> None:
         """Compare the results of the first call with those of jax.jit."""

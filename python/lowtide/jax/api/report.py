@@ -17,12 +17,13 @@ class StepReport(Report):
     """Beside a Report: figures of the whole step, in bytes by XLA's own count (temporaries + arguments + outputs - aliases).
 
     total: of the planned step; None if it runs op by op.  own_total: of jax.jit(step).  totals: of each executable that was
-    compiled, jax.jit's first.  bits: the results of the first call beside those of jax.jit(step), in words.
+    compiled, jax.jit's first.  loops: do its loops stack less for their backward than the step's own?  bits: the results of the first call beside those of jax.jit(step), in words.
     """
 
     total: int | None = None
     own_total: int = 0
     totals: list[int] = field(default_factory=list)
+    loops: bool = False
     bits: str = "results not yet compared with jax.jit's"
 
     def __str__(self) -> str:
@@ -30,7 +31,7 @@ class StepReport(Report):
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         again = sum(sum(names.values()) for names in self.again.values())
         return (f"lowtide: {self.name}: {memory}, budget {size_text(self.budget)} (jax.jit {size_text(self.own_total)}), "
-                f"{again} ops computed again, overhead {100 * self.overhead:.2f} %, {took}, {len(self.totals)} compiled; {self.bits}")
+                f"{again} ops computed again{', loops that save less' if self.loops else ''}, overhead {100 * self.overhead:.2f} %, {took}, {len(self.totals)} compiled; {self.bits}")
 
 
 def compared(planned: list[Any], plain: list[Any], names: list[str]) -> str:

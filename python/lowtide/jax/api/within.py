@@ -6,6 +6,7 @@ less where it is over: at most four executables, with jax.jit's.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -52,10 +53,13 @@ def planned_within(traced: Traced, program: Program, price: Price, settings: Set
     loops = Loops(program, price, settings)
     if settings.exact:
         return _op_by_op(program, loops, settings, plain)
-    if plain.total <= budget:
-        schedule, report = plan_program(program, settings, Constraints(), program.graph.own_peak)
-        return Planned(plain.call, plain, _full(report, budget, plain, [plain.total], plain.total))
-    return _Attempts(traced, program, loops, settings, plain, budget).run()
+    attempts = _Attempts(traced, program, loops, settings, plain, budget)
+    if plain.total > budget:
+        return attempts.run()
+    if traced.marked:  # by the caller: the budget may leave room for more than these marks keep
+        with contextlib.suppress(BudgetError):
+            return attempts.run(most=1)
+    return attempts.plain()
 
 
 def budget_in_bytes(budget: int | str, plain: Executable) -> int:
@@ -78,10 +82,15 @@ class _Attempts:
         self._totals = [plain.total]
         self._floor = 0  # the smallest peak that the planner has found; 0: not searched
 
-    def run(self) -> Planned:
+    def plain(self) -> Planned:
+        """What jax.jit makes of the step."""
+        _, report = plan_program(self._program, self._settings, Constraints(), self._program.graph.own_peak)
+        return self._planned(self._plain, self._program, report)
+
+    def run(self, most: int = _COMPILES - 1) -> Planned:
         slack = int(_SLACK * self._plain.total)
         limit, tried = self._budget - max(0, self._plain.total - self._program.graph.own_peak) - 2 * slack, set()
-        for attempt in range(1, _COMPILES):
+        for attempt in range(1, most + 1):
             program, schedule, report = self._plan(limit)
             if report.peak in tried:
                 break
@@ -89,7 +98,7 @@ class _Attempts:
             executable = self._compile(program, schedule)
             self._totals.append(executable.total)
             if executable.total <= self._budget:
-                return Planned(executable.call, self._plain, _full(report, self._budget, self._plain, self._totals, executable.total))
+                return self._planned(executable, program, report)
             limit = report.peak - attempt * (executable.total - self._budget) - slack  # the last one aims lower
         raise self._refusal()
 
@@ -110,6 +119,10 @@ class _Attempts:
         function = planned_function(program, schedule.steps, self._ties)
         return executable_of(lowered(function, self._traced.leaves, self._traced.flat.donated), self._ties.options)
 
+    def _planned(self, executable: Executable, program: Program, report: Report) -> Planned:
+        full = _full(report, self._program, self._budget, self._plain, self._totals, executable.total)
+        return Planned(executable.call, self._plain, replace(full, loops=program is not self._program))
+
     def _refusal(self) -> BudgetError:
         least, floor = min(self._totals), self._plain.arguments
         words = (f"no plan was found with which XLA's code of {self._traced.name} takes at most {size_text(self._budget)} "
@@ -121,11 +134,14 @@ class _Attempts:
 
 def _op_by_op(program: Program, loops: Loops, settings: Settings, plain: Executable) -> Planned:
     budget = bytes_of(settings.budget, program.graph)
-    program = loops.within(budget)
-    schedule, report = plan_program(program, settings, Constraints(), budget)
-    return Planned(OpByOp(program, schedule.steps), plain, _full(report, budget, plain, [plain.total], None))
+    chosen = loops.within(budget)
+    schedule, report = plan_program(chosen, settings, Constraints(), budget)
+    full = _full(report, program, budget, plain, [plain.total], None)
+    return Planned(OpByOp(chosen, schedule.steps), plain, replace(full, loops=chosen is not program))
 
 
-def _full(report: Report, budget: int, plain: Executable, totals: list[int], total: int | None) -> StepReport:
+def _full(report: Report, original: Program, budget: int, plain: Executable, totals: list[int], total: int | None) -> StepReport:
+    """original: the program of the step with its own loops, of which the overhead is a share."""
     known: dict[str, Any] = {f.name: getattr(report, f.name) for f in fields(Report)}
-    return StepReport(**known | {"budget": budget}, total=total, own_total=plain.total, totals=totals)
+    known |= {"budget": budget, "own_duration": original.graph.duration, "own_peak": original.graph.own_peak}
+    return StepReport(**known, total=total, own_total=plain.total, totals=totals)

@@ -12,9 +12,9 @@ import jax
 
 from ...frontend.planning.copies import COMPUTES, Step
 from ..compat import nbytes
-from ..program.groups import Group
+from ..program.groups import Group, function_of, structure
 from ..program.program import Program
-from ..tracing.equations import Equation, Value, evaluate, read
+from ..tracing.equations import Value, read
 
 
 class OpByOp:
@@ -52,9 +52,9 @@ class OpByOp:
         if (op, over) not in self._of_op:
             group = self._program.groups[op]
             donated = tuple(group.reads.index(self._program.tensors[t]) for t in over)
-            key = (_structure(group, op), donated)
+            key = (structure(group) or op, donated)
             if key not in self._executables:
-                self._executables[key] = jax.jit(_function(group), donate_argnums=donated)
+                self._executables[key] = jax.jit(function_of(group), donate_argnums=donated)
             self._of_op[op, over] = self._executables[key]
         return self._of_op[op, over]
 
@@ -94,33 +94,3 @@ class _Run:
         self.known[value] = jax.device_put(self._on_host[value], jax.memory.Space.Device)
         self._now += nbytes(self.known[value], value)
         self.most = max(self.most, self._now)
-
-
-def _function(group: Group) -> Any:
-    def run(*arrays: Any) -> list[Any]:
-        known = dict(zip(group.reads, arrays, strict=True))
-        evaluate(group.equations, known)
-        return [known[value] for value in group.makes]
-
-    return run
-
-
-def _structure(group: Group, op: int) -> Hashable:
-    """Equal for groups that compute the same of operands of the same shapes; the op where that cannot be told."""
-    number = {value: i for i, value in enumerate(group.reads)}
-    found: list[Hashable] = [tuple(str(v.aval) for v in group.reads)]
-    for equation in group.equations:
-        found.append(_application(equation, number))
-        for value in equation.outputs:
-            number[value] = len(number)
-    try:
-        hash(tuple(found))
-    except TypeError:
-        return op
-    return op if group.effects else tuple(found)
-
-
-def _application(equation: Equation, number: dict[Value, int]) -> Hashable:
-    operands = tuple((value.literal_key if value.known else number[value]) for value in equation.inputs)
-    return (equation.primitive, tuple(sorted(equation.params.items(), key=lambda item: item[0])), operands,
-            equation.context, tuple(str(v.aval) for v in equation.outputs))

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..compat import has_marks
 from ..tracing.equations import Equation, FlatStep, Value
 from ..tracing.flatten import Flattening
 
@@ -44,6 +45,11 @@ class LoopPair:
     def bytes(self) -> int:
         """Of what is stacked."""
         return sum(value.bytes for value in self.stacked)
+
+    @property
+    def marked(self) -> bool:
+        """Has the caller marked what is in it with jax.checkpoint?"""
+        return has_marks(self.backward.params["jaxpr"].jaxpr)
 
     @property
     def rounds(self) -> int:

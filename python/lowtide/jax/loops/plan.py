@@ -14,7 +14,7 @@ from .body import body_program, body_schedule
 from .pair import LoopPair, loop_pairs
 from .rewrite import rewritten
 
-_SHARES = (0.5, 0.2, 0.0)  # of what rounds save without a plan, which are tried
+_SHARES = (1.0, 0.5, 0.2, 0.0)  # of what rounds save without a plan, which are tried; the first where the caller saves less
 _WORTH = 0.05  # of the step's peak: less that a loop stacks is left as it is
 _SECONDS = 0.3  # for telling whether a step can keep a budget
 
@@ -23,12 +23,12 @@ def with_planned_loops(program: Program, price: Price, settings: Settings) -> It
     """The program, and those in which its loops save less and less."""
     yield program
     step = program.step
-    pairs = [pair for pair in loop_pairs(step) if pair.bytes >= _WORTH * program.graph.own_peak]
+    pairs = [pair for pair in loop_pairs(step) if pair.marked or pair.bytes >= _WORTH * program.graph.own_peak]
     rounds = [body_program(pair, price) for pair in pairs]
-    for share in _SHARES if pairs else ():
+    for share in _SHARES if any(pair.marked for pair in pairs) else _SHARES[1:] if pairs else ():
         changed = _changed(step, pairs, rounds, settings, share)
         if changed is not None:
-            yield program_of(changed, price, program.graph.name, "in_place" in settings.techniques)
+            yield program_of(changed, price, program.graph.name, "in_place" in settings.techniques, settings.exact)
 
 
 def _changed(step: FlatStep, pairs: list[LoopPair], rounds: list[Program], settings: Settings, share: float) -> FlatStep | None:

@@ -10,9 +10,11 @@ Loses: where XLA fuses otherwise.  The graph's peak is therefore only an estimat
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
-from ..tracing.equations import Equation, FlatStep, Value
+from ..tracing.equations import Equation, FlatStep, Value, evaluate
 
 VIEWS = frozenset({"reshape", "squeeze", "expand_dims", "stop_gradient", "name", "copy", "copy_p"})
 FREE = frozenset({"broadcast_in_dim", "iota"})
@@ -102,3 +104,34 @@ def _group(root: Equation, folded: dict[Value, Equation]) -> Group:
                 elif not value.known:
                     reads[value] = None
     return Group(list(inside), list(reads))
+
+
+def function_of(group: Group) -> Callable[..., list[Any]]:
+    """A group as a function of what it reads."""
+    def run(*arrays: Any) -> list[Any]:
+        known = dict(zip(group.reads, arrays, strict=True))
+        evaluate(group.equations, known)
+        return [known[value] for value in group.makes]
+
+    return run
+
+
+def structure(group: Group) -> Hashable | None:
+    """Equal for groups that compute the same of operands of the same shapes; None where that cannot be told."""
+    number = {value: i for i, value in enumerate(group.reads)}
+    found: list[Hashable] = [tuple(str(v.aval) for v in group.reads)]
+    for equation in group.equations:
+        found.append(_application(equation, number))
+        for value in equation.outputs:
+            number[value] = len(number)
+    try:
+        hash(tuple(found))
+    except TypeError:
+        return None
+    return None if group.effects else tuple(found)
+
+
+def _application(equation: Equation, number: dict[Value, int]) -> Hashable:
+    operands = tuple((value.literal_key if value.known else number[value]) for value in equation.inputs)
+    return (equation.primitive, tuple(sorted(equation.params.items(), key=lambda item: item[0])), operands,
+            equation.context, tuple(str(v.aval) for v in equation.outputs))

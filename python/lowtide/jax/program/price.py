@@ -8,10 +8,12 @@ from typing import Any
 
 import lowtide
 
+from ...frontend.price import Price
 from ...frontend.roofline import DEVICES, kernel_ns
 from ..compat import inner_jaxprs
 from ..tracing.equations import Value
 from .groups import Group
+from .measured import Measured
 
 _DTYPES = {"float64": "f64", "float32": "f32", "bfloat16": "bf16", "float16": "f16", "int8": "i8", "uint8": "i8"}
 
@@ -81,10 +83,12 @@ def _number_type(group: Group) -> str:
     return _DTYPES.get(floats[0], "f32") if floats else "f32"
 
 
-def pricing(costs: str) -> Roofline | Operations:
-    """The price that the option `costs` names.  Raises ValueError."""
+def pricing(costs: str, sheet: str = "cpu") -> Price:
+    """The price that the option `costs` names; "auto" is the data sheet of this name.  Raises ValueError."""
     if costs == "flops":
         return Operations()
-    if costs not in DEVICES:
+    if costs == "measured":
+        return Measured(Roofline(DEVICES[sheet]))
+    if costs not in ("auto", *DEVICES):
         raise ValueError(f"unknown costs {costs!r}; known are auto, measured, flops, {', '.join(DEVICES)}")
-    return Roofline(DEVICES[costs])
+    return Roofline(DEVICES[sheet if costs == "auto" else costs])

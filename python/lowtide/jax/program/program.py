@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import lowtide
@@ -71,14 +71,11 @@ class Program:
     def exactness(self, transforms: list[dict[str, Any]]) -> Exactness:
         return Exactness()
 
-    def tighter(self, resident: int) -> Program:
-        """The same program beside other memory."""
-        return replace(self, graph=self.graph.edited(resident_bytes=resident))
 
-
-def program_of(step: FlatStep, price: Price, name: str, in_place: bool = True) -> Program:
-    """The program of a flat step.  in_place: may results be written over operands?"""
-    draft = _Draft(step, price, in_place)
+def program_of(step: FlatStep, price: Price, name: str, in_place: bool = True, held: bool = False) -> Program:
+    """The program of a flat step.  in_place: may results be written over operands?  held: count only arrays between ops, not
+    what an op takes while it runs."""
+    draft = _Draft(step, price, in_place, held=held)
     for group in draft.groups:
         draft.compute(group)
     return draft.finished(name)
@@ -113,9 +110,9 @@ class _Mark:
 class _Draft:
     """The graph of a step's groups, under construction.  made: inputs of the step that ops of the graph begin with."""
 
-    def __init__(self, step: FlatStep, price: Price, in_place: bool, made: Collection[Value] = ()) -> None:
+    def __init__(self, step: FlatStep, price: Price, in_place: bool, made: Collection[Value] = (), held: bool = False) -> None:
         self.groups = groups_of(step)
-        self._step, self._price, self._in_place = step, price, in_place
+        self._step, self._price, self._in_place, self._held = step, price, in_place, held
         self._builder, self._labels = GraphBuilder(), _Labels()
         self._number: dict[Value, int] = {}
         self._values: list[Value] = []
@@ -158,7 +155,7 @@ class _Draft:
         time, workspace, _ = self._price(group)
         tensors = self._builder.tensors
         op = Op(label, f"jax.{group.root.name}", [self._number[v] for v in group.reads], outputs, time, _phase(group.root.scope),
-                _origin(group.root.scope), workspace=workspace + inner_workspace(group, self._price), runs=group,
+                _origin(group.root.scope), workspace=0 if self._held else workspace + inner_workspace(group, self._price), runs=group,
                 attributes={"flops": operations(group), "bytes": moved_bytes(group)})
         if self._in_place and group.elementwise:
             op.in_place = [[t, outputs[0]] for t in op.inputs if tensors[t]["bytes"] == tensors[outputs[0]]["bytes"]

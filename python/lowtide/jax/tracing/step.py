@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from ...frontend.errors import CaptureError
-from ..compat import abstract, argument_names, device_of
+from ..compat import abstract, argument_names, device_of, has_marks
 from .equations import FlatStep
 from .flatten import flatten
 
@@ -18,7 +18,8 @@ from .flatten import flatten
 @dataclass(frozen=True)
 class Traced:
     """flat: the step's equations.  lowered: what jax.jit makes of the step, lowered.  leaves: the arguments that it was traced
-    with.  structure, result: of its arguments and of its results.  device: that runs it."""
+    with.  structure, result: of its arguments and of its results.  device: that runs it.  marked: has the
+    caller marked what may be computed again?"""
 
     flat: FlatStep
     lowered: Any
@@ -28,6 +29,7 @@ class Traced:
     result_names: list[str]
     device: Any
     name: str
+    marked: bool
 
     def of_leaves(self, compiled: Callable[..., Any]) -> Callable[..., list[Any]]:
         """What jax.jit has compiled, as a function of flat arguments with flat results."""
@@ -81,7 +83,8 @@ class Caller:
         flat = flatten(traced.jaxpr, donated, argument_names(traced.args_info))
         results = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(traced.out_info)]
         structure = jax.tree.structure(traced.args_info, is_leaf=lambda leaf: hasattr(leaf, "donated"))
-        return Traced(flat, lowered, leaves, structure, jax.tree.structure(traced.out_info), results, device_of(leaves, self.name), self.name)
+        return Traced(flat, lowered, leaves, structure, jax.tree.structure(traced.out_info), results, device_of(leaves, self.name), self.name,
+                      has_marks(traced.jaxpr.jaxpr))
 
 
 def _statics(step: Callable[..., Any], numbers: Any, names: Any) -> tuple[frozenset[int], frozenset[str]]:
