@@ -13,6 +13,7 @@ from ...frontend.errors import CaptureError
 from ...frontend.planning.report import publish
 from ...frontend.techniques import Techniques
 from ..compat import copied, is_tracer
+from ..emission.op_by_op import OpByOp
 from ..program.price import pricing
 from ..program.program import program_of
 from ..settings import Settings, sheet_of
@@ -79,6 +80,14 @@ class OptimizedStep:
         if not self._planned:
             raise LookupError(f"{self._caller.name} has no plan yet: it is planned at its first call, or by plan(...)")
         return self.reports[-1]
+
+    @property
+    def held(self) -> int | None:
+        """Of a step that runs op by op: the most bytes of arrays that its latest call has held at once; otherwise None."""
+        for planned, _ in reversed(self._planned.values()):
+            if isinstance(planned.call, OpByOp):
+                return planned.call.held
+        return None
 
     def plan(self, *args: Any, **kwargs: Any) -> StepReport:
         """The report of the plan for these arguments, made now if there is none yet."""

@@ -52,6 +52,7 @@ class Caller:
             raise ValueError(f"{', '.join(given)}: the step is a jax.jit already, which has its own; give the function inside")
         self.name = getattr(step, "__name__", type(step).__name__)
         self.step = step
+        _check_donated(step, given.get("donate_argnums"))
         self._static_numbers, self._static_names = _statics(step, given.get("static_argnums"), given.get("static_argnames"))
         try:
             self._jitted: Any = step if jitted else jax.jit(step, **given)
@@ -100,6 +101,22 @@ def _statics(step: Callable[..., Any], numbers: Any, names: Any) -> tuple[frozen
     if not given_numbers:
         given_numbers = [known.index(name) for name in given_names if name in known]
     return frozenset(given_numbers), frozenset(given_names)
+
+
+def _check_donated(step: Callable[..., Any], numbers: Any) -> None:
+    """Raises ValueError or TypeError for places at which the step takes no argument."""
+    given = [] if numbers is None else [numbers] if isinstance(numbers, int) else numbers
+    if not isinstance(given, (list, tuple)) or not all(isinstance(n, int) and not isinstance(n, bool) for n in given):
+        raise TypeError(f"donate_argnums must be the place of an argument, or a tuple of them, not {numbers!r}")
+    try:
+        known = inspect.signature(step).parameters.values()
+    except (TypeError, ValueError):  # of a function that has none
+        return
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in known)
+    wrong = [n for n in given if not -count <= n < count]
+    if wrong and not any(p.kind is p.VAR_POSITIONAL for p in known):
+        raise ValueError(f"donate_argnums: there is no argument {wrong[0]} of {getattr(step, '__name__', step)}, which takes {count}, "
+                         f"from 0 to {count - 1}")
 
 
 def _first_line(error: Exception) -> str:
