@@ -75,17 +75,21 @@ def loop_pairs(step: FlatStep) -> Iterator[LoopPair]:
         carries = forward.params["num_carry"]
         passed = [v for v in forward.outputs[carries:] if v not in outputs and len(readers[v]) == 1]
         for backward in dict.fromkeys(readers[v][0] for v in passed):
-            stacked = [v for v in passed if readers[v] == [backward] and v in slices_of(backward)]
-            if stacked and _fits(forward, backward) and backward not in taken:
+            if not _fits(forward, backward) or backward in taken:
+                continue
+            slices = set(slices_of(backward))
+            stacked = [v for v in passed if readers[v] == [backward] and v in slices]
+            if stacked:
                 taken |= {forward, backward}
                 yield _paired(forward, backward, stacked)
                 break
 
 
 def _fits(forward: Equation, backward: Equation) -> bool:
+    if backward.name != "scan" or backward.effects:
+        return False
     a, b = forward.params, backward.params
-    return bool(backward.name == "scan" and not backward.effects and a["length"] == b["length"] and a["length"] > 1
-                and a["reverse"] != b["reverse"])
+    return bool(a["length"] == b["length"] > 1 and a["reverse"] != b["reverse"])
 
 
 def slices_of(scan: Equation) -> list[Value]:

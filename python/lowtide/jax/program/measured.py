@@ -24,7 +24,7 @@ _RUNS = 5  # after one that is not counted
 
 
 class Measured:
-    """otherwise: the price of what cannot be measured."""
+    """otherwise: the price of what cannot be measured, and of workspaces."""
 
     real = True
 
@@ -42,7 +42,8 @@ class Measured:
     def __call__(self, kernel: Group) -> tuple[int, int, list[int]]:
         key = structure(kernel)
         ticks = None if key is None else self._known.get(key)
-        return self._otherwise(kernel) if ticks is None else (ticks, 0, [])
+        otherwise, workspace, sizes = self._otherwise(kernel)
+        return otherwise if ticks is None else ticks, workspace, sizes
 
 
 def _measured(group: Group, key: Hashable) -> int | None:

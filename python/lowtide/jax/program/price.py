@@ -14,6 +14,7 @@ from ..compat import inner_jaxprs
 from ..tracing.equations import Value
 from .groups import Group
 from .measured import Measured
+from .workspace import workspace_on_cpu
 
 _DTYPES = {"float64": "f64", "float32": "f32", "bfloat16": "bf16", "float16": "f16", "int8": "i8", "uint8": "i8"}
 
@@ -30,7 +31,8 @@ class Roofline:
         """Nothing is measured."""
 
     def __call__(self, kernel: Group) -> tuple[int, int, list[int]]:
-        return kernel_ns(self._device, operations(kernel), _number_type(kernel), moved_bytes(kernel)), 0, []
+        workspace = max(map(workspace_on_cpu, kernel.equations)) if self._device.name == "cpu" else 0
+        return kernel_ns(self._device, operations(kernel), _number_type(kernel), moved_bytes(kernel)), workspace, []
 
 
 class Operations:
