@@ -38,6 +38,13 @@ PYTHON = [
     [""],  # lowtide itself: what is bound of the core
     ["frontend"],
     ["frontend.planning"],
+    ["jax.compat"],
+    ["jax.tracing"],
+    ["jax.program"],
+    ["jax.emission", "jax.settings"],
+    ["jax.loops"],
+    ["jax.api"],
+    ["jax"],
     ["torch.compat", "torch.step_errors"],
     ["torch.tensors"],
     ["torch.device", "torch.ranks"],
