@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from blocks import ROOT, blocks, with_blocks
 
 ELSEWHERE = {  # the suites that run these pages
+    "docs/how-to/train-in-jax.md": "tests/python/test_jax.py",
     "docs/how-to/use-from-python.md": "tests/python/test_package.py",
     "docs/how-to/write-a-solver.md": "tests/python/test_solver.py",
     "docs/how-to/replace-a-part-of-hiremate.md": "tests/python/test_hierarchy.py"}

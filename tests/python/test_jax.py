@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,9 @@ import lowtide.jax
 import numpy as np
 
 import lowtide
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
+from blocks import ROOT, blocks
 
 
 @pytest.fixture(autouse=True)
@@ -253,3 +257,11 @@ def test_a_missing_or_old_jax_is_named(found, missing):
     program = f"import sys, types; sys.modules['jax'] = {found}\nimport lowtide\ntry: lowtide.jax\nexcept ImportError as error: print(error)"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "lowtide.jax needs JAX" in said and "pip install 'lowtide[jax]'" in said
+
+
+def test_the_how_to_runs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks(ROOT / "docs/how-to/train-in-jax.md", "python"):
+        exec(compile(block, "docs/how-to/train-in-jax.md", "exec"), names)
+    assert names["step"].report.total <= names["step"].report.budget
