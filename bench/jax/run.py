@@ -13,7 +13,6 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-
 import lowtide.jax
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/python"))

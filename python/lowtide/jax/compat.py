@@ -23,7 +23,7 @@ __all__ = ["KEEPS_BARRIERS", "BindContext", "ClosedJaxpr", "Jaxpr", "Literal", "
 BindContext = Any  # of an equation: the precision, where it computes and the like
 
 # Makes XLA for CPUs leave optimization barriers where they are until its code is scheduled.
-KEEPS_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+KEEPS_BARRIERS: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 # What is replaced by what it calls, with the parameter that has the jaxpr.
 _CALLS = {"pjit": "jaxpr", "jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",

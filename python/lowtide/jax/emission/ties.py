@@ -62,6 +62,6 @@ def _barriers_stay() -> bool:
     """Does XLA for this CPU leave barriers where they are if it is told to?"""
     try:
         lowered = jax.jit(lambda x: barrier([jnp.sin(x)], x)[0]).lower(jax.ShapeDtypeStruct((8,), jnp.float32))
-        return "opt-barrier" in lowered.compile(compiler_options=KEEPS_BARRIERS).as_text()
+        return "opt-barrier" in str(lowered.compile(compiler_options=dict(KEEPS_BARRIERS)).as_text())
     except Exception:  # of any kind, of a version that does not know the option
         return False

@@ -27,7 +27,7 @@ _DTYPES = {"float64": "f64", "float32": "f32", "bfloat16": "bf16", "float16": "f
 _WITH_BODIES = ("scan", "while", "cond")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Program:
     """A step, and its graph: the op of an index computes the group of that index.  tensors: values by tensor."""
 
