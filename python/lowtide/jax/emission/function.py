@@ -9,10 +9,10 @@ import jax
 
 from ...frontend.planning.copies import COMPUTES, Step
 from ..compat import is_array
-from ..program.groups import Group
+from ..program.groups import Group, function_of
 from ..program.program import Program
 from ..tracing.equations import Value, evaluate, read
-from .ties import Ties
+from .ties import APART, Ties, apart
 
 
 def planned_function(program: Program, steps: list[Step], ties: Ties) -> Callable[..., list[Any]]:
@@ -50,7 +50,10 @@ class _Flow:
         self._repeats |= again
         known = self._read(group, again or (self._repeats and self._ties.free))
         self._computed.add(op)
-        evaluate(group.equations, known)
+        if self._repeats and self._newest is not None and any(e.name in APART for e in group.equations) and self._ties.apart:
+            known |= zip(group.makes, apart(function_of(group), [known[v] for v in group.reads], self.known[self._newest]), strict=True)
+        else:
+            evaluate(group.equations, known)
         for value in group.makes:
             self.known[value] = known[value]
         self._newest = next((v for v in group.makes if v.bytes and is_array(v.aval)), self._newest)

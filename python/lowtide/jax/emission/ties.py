@@ -5,6 +5,7 @@ take the two computations for one, or run the second one early.
 
 * `barrier`: an optimization barrier over the inputs and the newest value.  Costs nothing.  XLA for CPUs removes barriers
   early, unless it is told to leave that pass out (compat.KEEPS_BARRIERS).
+* `apart`: a branch that is always taken, for equations of which XLA for CPUs would make a part long before its place.
 * `select`: each input is selected by a predicate that is always true, and that XLA cannot see through: the square of an odd
   number made of the newest value's bits is not 0.  For CPUs whose XLA does not take that option.
 """
@@ -20,6 +21,8 @@ import jax
 import jax.numpy as jnp
 
 from ..compat import KEEPS_BARRIERS, is_array
+
+APART = ("select_and_scatter_add",)  # XLA for CPUs makes indices for it, and would make them long before
 
 
 def barrier(values: Sequence[Any], newest: Any) -> list[Any]:
@@ -40,13 +43,22 @@ def _opaque_truth(newest: Any) -> Any:
     return odd * odd != jnp.int32(0)
 
 
+def apart(function: Callable[..., list[Any]], arguments: Sequence[Any], newest: Any) -> list[Any]:
+    """The function's results, computed in a branch that is always taken."""
+    def others(*given: Any) -> list[Any]:
+        return [jnp.zeros(made.shape, made.dtype) for made in jax.eval_shape(function, *given)]
+
+    return list(jax.lax.cond(_opaque_truth(newest), function, others, *arguments))
+
+
 @dataclass(frozen=True)
 class Ties:
     """tie: how values are tied.  free: does it cost nothing?  Then everything is tied from the first recomputation on, so that
-    XLA keeps the plan's order there.  options: for the compiler."""
+    XLA keeps the plan's order there.  apart: are equations of APART computed in a branch?  options: for the compiler."""
 
     tie: Callable[[Sequence[Any], Any], list[Any]]
     free: bool
+    apart: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -54,7 +66,7 @@ def ties_on(platform: str) -> Ties:
     """How to tie on this platform."""
     if platform != "cpu":
         return Ties(barrier, True)
-    return Ties(barrier, True, KEEPS_BARRIERS) if _barriers_stay() else Ties(select, False)
+    return Ties(barrier, True, True, KEEPS_BARRIERS) if _barriers_stay() else Ties(select, False)
 
 
 @functools.lru_cache(maxsize=1)
