@@ -5,8 +5,8 @@
     outcome.save("resnet50.plan.json")
 
 Bytes and ticks are int, shares and overheads are fractions. Bad input raises `Error`; every result of a
-search is an `Outcome`, never an exception. `lowtide.torch` and `lowtide.onnx` are loaded at their
-first use.
+search is an `Outcome`, never an exception. `lowtide.torch`, `lowtide.jax` and `lowtide.onnx` are loaded at
+their first use.
 """
 
 from lowtide import _core, _engines
@@ -88,7 +88,7 @@ TYPE_CHECKING = False  # for type checkers it is true, and typing takes time to 
 if not TYPE_CHECKING:  # to a type checker it would say that there is every name
 
     def __getattr__(name):
-        if name in ("torch", "onnx"):
+        if name in ("torch", "jax", "onnx"):
             import importlib
 
             return importlib.import_module(f"lowtide.{name}")

@@ -40,6 +40,7 @@ class Constraints:
         graph, barrier = program.graph, program.barrier
         if not self.gradients:
             return graph if graph.resident_bytes == self.resident else graph.edited(resident_bytes=self.resident)
+        assert barrier is not None, "gradients come after a forward"
         beside = {"name": "gradients of other graphs", "bytes": self.gradients, "role": "gradient"}
         return graph.edited(resident_bytes=self.resident, more_tensors=[beside],
                             ops={barrier: {"outputs": [*graph.op(barrier).outputs, graph.num_tensors]}},
@@ -49,6 +50,7 @@ class Constraints:
         """The limit on bytes live at the barrier of that graph, in the form of a Problem: saved tensors and the memory beside them."""
         if self.save_limit is None:
             return {}
+        assert program.barrier is not None, "what is saved is live at a barrier"
         barrier = program.graph.op(program.barrier)
         made = self.gradients + sum(program.graph.tensor(t).bytes for t in barrier.outputs)
         return {program.barrier: self.resident + input_bytes(program) + made + barrier.workspace + self.save_limit}

@@ -90,7 +90,7 @@ def _without_idle_copies(steps: list[Step], homes: set[int]) -> list[Step]:
 def _freed_early(program: Program, steps: list[Step]) -> list[Step]:
     """The steps with each free right after the last use; of a tensor whose copy out is under way where it stands, and
     before the barrier at the latest, unless something behind that needs the tensor."""
-    barrier = steps.index(("compute", program.barrier))
+    barrier = len(steps) if program.barrier is None else steps.index(("compute", program.barrier))
     used: dict[int, int] = {}  # tensor -> the step that makes it or reads it
     leaving: dict[int, int] = {}  # tensor -> the step at which the copy began
     behind: dict[int, list[Step]] = {}

@@ -223,10 +223,9 @@ class Answer:
 
 def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
     """The same question without transforms."""
-    if "link" not in asked:
-        return {}
-    techniques = [name for name in asked["techniques"] if name not in TRANSFORMS]
-    return {"link": asked["link"], "host_budget": asked["host_budget"], "techniques": techniques}
+    techniques = [name for name in asked.get("techniques", ("recompute",)) if name not in TRANSFORMS]
+    copies = {name: asked[name] for name in ("link", "host_budget") if "link" in asked}
+    return copies | {"techniques": techniques} if copies or "recompute" not in techniques else {}
 
 
 def _keeping_the_budget(question: Question, start: lowtide.Plan | None) -> Answer:

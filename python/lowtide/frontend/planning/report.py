@@ -165,7 +165,10 @@ class Report:
 
 def held_by(program: Program, steps: list[Step], graph: lowtide.Graph, memory: Sequence[int], constraints: Constraints) -> dict[str, int]:
     """The memory figures of a Report.  graph: the one that the steps refer to.  memory: live bytes at each step."""
-    cut, inputs = steps.index(("compute", program.barrier)), input_bytes(program)
+    inputs = input_bytes(program)
+    if program.barrier is None:
+        return {"early_peak": max(memory, default=inputs), "late_peak": inputs, "between": inputs, "saved": 0, "inputs": inputs}
+    cut = steps.index(("compute", program.barrier))
     made = sum(graph.tensor(t).bytes for t in graph.op(program.barrier).outputs)
     return {"early_peak": max(memory[:cut], default=inputs), "late_peak": max(memory[cut:]), "between": memory[cut],
             "saved": memory[cut] - made - inputs - constraints.resident - constraints.gradients, "inputs": inputs}

@@ -53,6 +53,7 @@ class GraphToPlan:
     @functools.cached_property
     def saves(self) -> tuple[int, int]:
         """The fewest and the most bytes that it may save: its outputs, and all tensors live between forward and backward unplanned, without its inputs."""
+        assert self.program.barrier is not None, "it has a forward and a backward"
         plan = lowtide.own_plan(self._graph)
         position = plan.steps.index(("compute", self.program.barrier))
         graph, barrier = self._graph, self._graph.op(self.program.barrier)

@@ -1,0 +1,1 @@
+"""The functions of lowtide.jax: `capture`, `explain` and `optimize`."""
