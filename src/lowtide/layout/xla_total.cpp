@@ -23,7 +23,7 @@ using Kind = BufferOrigin::Kind;
 // An allocation in which buffers lie one after the other.
 class Allocation {
  public:
-  Allocation(const Buffer& first) : bytes_(first.bytes) { take(first); }
+  explicit Allocation(const Buffer& first) : bytes_(first.bytes) { take(first); }
 
   Bytes bytes() const { return bytes_; }
   bool is_free(std::int64_t begin, std::int64_t end) const {

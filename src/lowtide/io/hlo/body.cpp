@@ -90,6 +90,7 @@ OpIndex Body::op_of(std::uint32_t instruction) {
 
 std::vector<std::int64_t> Body::waits(const Instruction& one) {
   std::vector<std::int64_t> after;
+  after.reserve(one.control.size());
   for (const std::uint32_t before : one.control) after.push_back(op_of(before));
   for (const std::uint32_t operand : one.operands)
     for (const Leaf& leaf : leaves(values_[operand]))

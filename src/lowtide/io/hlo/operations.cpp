@@ -17,7 +17,8 @@ using Count = std::int64_t;
 
 // The whole part of log2, at least 1.
 Count log2_of(Count count) {
-  return std::max<Count>(std::bit_width(static_cast<std::uint64_t>(count)) - 1, 1);
+  const auto width = static_cast<Count>(std::bit_width(static_cast<std::uint64_t>(count)));
+  return std::max<Count>(width - 1, 1);
 }
 
 class Counter {
