@@ -19,12 +19,13 @@ from torch import fx
 
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CallerError, CaptureError, fall_back
+from ..clusters.prepare import traced_for
+from ..clusters.rewrite import with_clusters
 from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay
 from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
 from ..emission.emit import emit, emit_forward
 from ..emission.execute import boxed, compile_graph
-from ..emission.inductor import compile_with_inductor
 from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
 from ..program.program import Program
@@ -33,9 +34,9 @@ from ..runtime.backward_looks import look_at_backwards
 from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_tangent
-from ..tensors.storages import storages
+from ..tensors.storages import storages, trained_arguments
 from ..tracing.open_sizes import NotOpen, OpenSizes
-from ..tracing.own_kernels import own_kernels
+from ..tracing.own_kernels import kernels_of
 from ..tracing.scalars import SizeByNumber, Symbols
 from .group import Group
 from .outside_gradients import mark_captured
@@ -74,7 +75,7 @@ class CapturedGraph:
         stay = [self._group.stands_for.get(id(t), t) for t in example_inputs if _stays(t)]
         self._group.calls.know(stay, stay)
         look_at_backwards()
-        if self._settings.inner == "eager" and self._find is None:
+        if self._find is None:
             self._group.outside.meet(example_inputs, self._settings)
         self._compile(example_inputs)
         if self._find is None:
@@ -113,8 +114,6 @@ class CapturedGraph:
 
     def __call__(self, *args: Any) -> Any:
         group, record = self._group, self._record
-        if self._settings.inner != "eager":  # who runs its backward does not say so
-            return self._compiled(*args)
         if self._planner.updates:
             self._planner.updates.check(args, self._settings.whole)
         group.begin(record, self._settings, args)
@@ -170,13 +169,11 @@ class CapturedGraph:
             self._shown = self._open.sizes(example_inputs)
             self._fitting = {tuple(self._shown)}
         try:
-            if self._settings.inner == "inductor":
-                self._compiled = compile_with_inductor(self._gm, example_inputs, self.partition)
-                return
             code = object()
             compiler = aot_autograd(fw_compiler=self._run("forward", code), bw_compiler=self._run("backward", code),
-                                    inference_compiler=self._run("inference", code), partition_fn=self.partition)
-            with nothing_donated(), own_kernels():
+                                    inference_compiler=self._run("inference", code), partition_fn=self.partition,
+                                    **traced_for(self._settings.fuses))
+            with nothing_donated(), kernels_of(self._settings.fuses):
                 if self._symbols is None:
                     self._compiled = compiler(self._gm, example_inputs)
                     return
@@ -283,6 +280,8 @@ class CapturedGraph:
                 self._symbols.check(joint)
             if self._open:
                 self._open.concrete(joint, self._inputs)
+            if self._settings.fuses:
+                joint = with_clusters(joint, trained_arguments(self._inputs), real=True)
             planned = self._planner.plan(Traced(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open))
             if planned is None:
                 return None

@@ -146,7 +146,7 @@ class GraphPlanner:
         progress.stage("lowering the graph")
         inputs, trained = traced.inputs, traced.trained
         program = lower(traced.joint if joint is None else joint, traced.num_forward_outputs, price,
-                        f"graph {self._record.number}", replays=settings.inner == "eager", trained=trained,
+                        f"graph {self._record.number}", trained=trained,
                         techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
                         changing=self.changing(inputs) if traced.trains and not settings.whole else (),
                         results=self.written_results)
@@ -159,7 +159,7 @@ class GraphPlanner:
             _check_all_are_updated(program, trained)
             program = in_one_call(program)
         return PlannableProgram.of(program, price=part_price, loss_scale=settings.loss_scale,
-                                   fused=settings.inner != "eager")
+                                   fused=settings.fuses)
 
     # ---- constrain
 
@@ -192,7 +192,7 @@ class GraphPlanner:
                 budget = self._share_of_training(traced, program, to_plan)
             record.to_plan = to_plan
             terms = Terms(constraints, budget)
-        if settings.inner == "eager" and settings.techniques & TRANSFORMS and not terms.constraints.alone:
+        if not settings.fuses and settings.techniques & TRANSFORMS and not terms.constraints.alone:
             self._say_once("together", TOGETHER)
         record.leaves = storages(traced.inputs[i] for i in with_gradient(program, traced.trained))
         return terms
@@ -230,7 +230,7 @@ class GraphPlanner:
                 return first
         except BudgetError as error:
             first, limit = error, error.budget
-        may = settings.inner == "eager" and "split" in settings.techniques and terms.constraints.alone
+        may = not settings.fuses and "split" in settings.techniques and terms.constraints.alone
         other = self._with_computed_again(traced, settings) if may else None
         if other is None:
             if isinstance(first, BudgetError):

@@ -12,6 +12,7 @@ from torch import fx
 from ..pricing.trial import Trial
 from .in_place import OutVariant
 
+BOXED = "lowtide_boxed"  # of a function: the same with its arguments in a list, which it empties
 Value = Any  # what a node of the joint graph is in code: a node, or (node, index) of several results
 
 
