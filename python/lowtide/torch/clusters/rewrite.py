@@ -12,6 +12,7 @@ from torch import fx
 
 from ...frontend import progress
 from ...frontend.errors import CaptureError
+from ..compat.dispatch import OpOverload
 from ..tracing.origins import unexpected
 from .cluster import Cluster, compile_clusters, enter_draws
 from .form import Form, form_of
@@ -120,8 +121,8 @@ class _Writer:
 
     def _cluster(self, group: Group, form: Form) -> None:
         inputs = [self._get(node) for node in form.inputs]
-        made = self._graph.call_function(torch.ops.lowtide.cluster.default, (form.cluster.key, inputs))
-        made.name = self._graph._graph_namespace.create_name("fused_" + "_".join(_words(group.nodes)), made)
+        made = self._graph.create_node("call_function", torch.ops.lowtide.cluster.default, (form.cluster.key, inputs), {},
+                                       name="fused_" + "_".join(_words(group.nodes)))
         meta = {key: value for key, value in group.nodes[-1].meta.items() if key not in _NOT_OF_A_CLUSTER}
         meta |= {"partitioner_tag": "is_backward" if group.late else "is_forward", BORDERS: self._groups.borders(group)}
         made.meta = meta | {"val": [node.meta["val"] for node in form.results]}
@@ -134,5 +135,5 @@ class _Writer:
 def _words(nodes: list[fx.Node]) -> list[str]:
     """The first of its operators, for a name."""
     names = dict.fromkeys(node.target.overloadpacket.__name__.strip("_") for node in nodes
-                          if isinstance(node.target, torch._ops.OpOverload))
+                          if isinstance(node.target, OpOverload))
     return list(names)[:3]
