@@ -47,7 +47,7 @@ def clusters_of(graph):
 
 
 @needs_compiler
-def test_a_plan_over_clusters_keeps_bits_and_budget():
+def test_a_plan_over_clusters_keeps_bits_and_budget(tmp_path):
     module, inputs = fresh(lambda: (DropoutMlp(), (torch.randn(256, 256),)))
     whole = twin(module)
     expected = train(whole, inputs, torch.compile(whole))
@@ -57,7 +57,15 @@ def test_a_plan_over_clusters_keeps_bits_and_budget():
     tight, step, report = planned(module, inputs, "85%")
     assert equal(train(tight, inputs, step), unplanned)
     assert report.again and report.peak <= report.budget
-    assert report.exactness.equal and not report.exactness.as_eager and "bit-identical to the same fused kernels" in str(report)
+    assert report.exactness.equal and not report.exactness.as_eager and "identical to the same fused kernels" in str(report)
+    kernels = report.fused_kernels
+    assert report.inner.startswith("fused") and f"; {len(kernels)} fused kernels, bit-identical" in str(report)
+    assert all(kernel.ops and kernel.borders and kernel.phase in ("forward", "backward") for kernel in kernels)
+    assert sum(kernel.runs - 1 for kernel in kernels) <= sum(names.total() for names in report.again.values())
+    assert any(kernel.like > 1 for kernel in kernels)
+    report.save_html(tmp_path / "plan.html")
+    page = (tmp_path / "plan.html").read_text()
+    assert f"{len(kernels)} fused kernels" in page and kernels[0].name in page and page.rstrip().endswith("</html>")
     tight.zero_grad()
     assert peak_rise(lambda: step(*inputs).backward()) <= report.peak - report.inputs
 

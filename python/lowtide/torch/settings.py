@@ -141,6 +141,13 @@ class Settings(Options):
             check_hooks(optimizer, (p for group in optimizer.param_groups for p in group["params"]))
 
     @property
+    def inner_in_words(self) -> str:
+        """The kernels that plans run, and why these."""
+        if self.inner == "auto":
+            return "eager kernels (inner='auto': bit-identical to eager execution, and nothing to compile)"
+        return "fused kernels (inner='fused')" if self.fuses else "eager kernels (inner='eager')"
+
+    @property
     def fuses(self) -> bool:
         """Do plans run clusters?"""
         return self.inner == "fused"

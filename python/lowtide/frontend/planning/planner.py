@@ -312,4 +312,4 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
         techniques=breakdown.techniques(graph, program, transforms, scheduled, cost),
         offloaded=breakdown.offloaded(program, scheduled), link=question.asked.get("link") if scheduled.copied else None,
         exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan, footprint=question.options.footprint,
-        allocator=question.options.allocator_on(program.device))
+        allocator=question.options.allocator_on(program.device), inner=question.options.inner_in_words)

@@ -15,6 +15,7 @@ import lowtide
 from ..errors import size_text
 from ..exactness import Exactness
 from ..program import Program
+from .clusters import FusedKernel, fused_kernels, with_fused_kernels
 from .constraints import Constraints, input_bytes
 from .copies import Step
 
@@ -57,6 +58,7 @@ class Report:
     before the reserved tenth is subtracted.  exactness: which results are bit-identical.
     footprint: the bytes that the budget limits, "live" or "reserved".  allocator: the settings of the device's caching allocator;
     None where no such allocator is known, as on a CPU.
+    inner: the kernels that the plan runs, in words, and why these.
     outside: number of the model's parameters whose gradients come from no captured graph, and so are not planned.
     graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan of it.
     """
@@ -91,6 +93,12 @@ class Report:
     outside: int = 0
     footprint: str = "live"
     allocator: str | None = None
+    inner: str = ""
+
+    @functools.cached_property
+    def fused_kernels(self) -> list[FusedKernel]:
+        """The clusters of ops that are one kernel each; empty with eager kernels."""
+        return fused_kernels(self.graph, self.plan)
 
     @functools.cached_property
     def reserved(self) -> int | None:
@@ -115,8 +123,9 @@ class Report:
         return lowtide.simulate(self.graph, lowtide.Plan.from_json(json.dumps(plan | {"machine": named.machine}))).duration
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page that draws the plan: memory over its steps, and the copies over the link."""
-        Path(path).write_text(lowtide.report_html(self.graph, self.plan), encoding="utf-8")
+        """Write a page that draws the plan: memory over its steps, the copies over the link, and a table of the fused kernels."""
+        page = lowtide.report_html(self.graph, self.plan)
+        Path(path).write_text(with_fused_kernels(page, self.fused_kernels), encoding="utf-8")
 
     def save_snapshot(self, path: str | os.PathLike[str]) -> None:
         """Write a snapshot of the plan's memory for PyTorch's page memory_viz."""
@@ -132,9 +141,13 @@ class Report:
         of_reserved = " of reserved bytes" if self.footprint == "reserved" else ""
         return (f"lowtide: {self.name}: peak {size_text(self.peak)}{reserved}, budget {size_text(self.budget)}{of_reserved} (unplanned "
                 f"{size_text(self.own_peak)}), "
-                f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}"
+                f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self._fused()}{self.exactness}"
                 + (f"; the gradients of {self.outside} parameters are made outside of every graph, and are not planned"
                    if self.outside else ""))
+
+    def _fused(self) -> str:
+        kernels = self.fused_kernels
+        return f"{len(kernels)} fused kernels, " if kernels else ""
 
 
 def held_by(program: Program, steps: list[Step], graph: lowtide.Graph, memory: Sequence[int], constraints: Constraints) -> dict[str, int]:
