@@ -68,7 +68,7 @@ class Cluster:
         return self._compiled(given) if self._compiled else self.op_by_op(given)
 
     def first_run(self, given: list[Any]) -> tuple[Any, Boxed]:
-        """Its results at one place of a step, and what gives them there from now on.
+        """Its results, and what gives them for arguments that lie like these.
 
         The compiled code checks nothing of what it reads.  What lies otherwise than the graph says, as a kernel may return it that
         is not its fake, is computed op by op; and so is a cluster of whose results two share a storage, or one an input's.
@@ -107,6 +107,23 @@ class Cluster:
                     if last[source] is node:
                         values.pop(source, None)
         raise AssertionError("a graph has an output")
+
+
+class Site:
+    """One place in the code that calls a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._run: Boxed = cluster.run
+
+    def checked(self, given: list[Any]) -> Any:
+        """Its results, whatever lies as it may."""
+        results, self._run = self._cluster.first_run(given)
+        return results
+
+    def direct(self) -> Boxed:
+        """What gives its results where all lies as it did when it was checked."""
+        return self._run
 
 
 def compile_clusters(clusters: Iterable[Cluster]) -> None:

@@ -201,13 +201,13 @@ class CapturedGraph:
     def _run(self, side: str, code: object) -> Callable[..., Any]:
         """The compiler of a side; the two sides of a step have the same `code`."""
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
-            name = f"graph {self._record.number} {side}"
+            name, fixed = f"graph {self._record.number} {side}", self._open is None
             if side == "forward":
-                return self._leaving(compile_forward(module, name, code), place_of_assumed_tangent(module))
+                return self._leaving(compile_forward(module, name, code, fixed=fixed), place_of_assumed_tangent(module))
             if side == "backward":
                 tangents = len(list(filter(is_tangent, module.graph.nodes)))
-                return self._taking(compile_backward(module, name, code), tangents)
-            return compile_graph(self.forward_alone(module), name)
+                return self._taking(compile_backward(module, name, code, fixed=fixed), tangents)
+            return compile_graph(self.forward_alone(module), name, fixed=fixed)
 
         return compile_side
 

@@ -13,6 +13,7 @@ from ..pricing.trial import Trial
 from .in_place import OutVariant
 
 BOXED = "lowtide_boxed"  # of a function: the same with its arguments in a list, which it empties
+DIRECT = "lowtide_direct"  # of such a function: what gives a form that checks nothing, for arguments that lie as they did
 Value = Any  # what a node of the joint graph is in code: a node, or (node, index) of several results
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import fx
 
-from ...clusters.cluster import Cluster, known_cluster
+from ...clusters.cluster import Cluster, Site, known_cluster
 from ...clusters.rewrite import BORDERS
 from ...tensors.operators import leaves, values
 from ..builder import ProgramBuilder
 from ..describe import describe
-from ..emitter import BOXED, Code, Emitter
+from ..emitter import BOXED, DIRECT, Code, Emitter
 from .interface import Lowering
 
 _CLUSTER = torch.ops.lowtide.cluster.default
@@ -54,20 +54,14 @@ def cluster_of_node(node: fx.Node) -> Cluster:
 
 def _call_of(cluster: Cluster) -> Callable[..., Any]:
     """A function of one place in the code that calls the cluster."""
-    run: Callable[[list[Any]], Any] | None = None
-
-    def boxed(given: list[Any]) -> Any:
-        nonlocal run
-        if run is not None:
-            return run(given)
-        results, run = cluster.first_run(given)
-        return results
+    site = Site(cluster)
 
     def call(*given: Any) -> Any:
         return _CLUSTER(cluster.key, list(given))
 
     call.__name__ = call.__qualname__ = repr(cluster)  # by which FX prints it
-    setattr(call, BOXED, boxed)
+    setattr(call, BOXED, site.checked)
+    setattr(call, DIRECT, site.direct)
     return call
 
 
