@@ -26,6 +26,17 @@ def by_itself(monkeypatch):
         yield
 
 
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Clusters run op by op, which takes no compiler's time."""
+    def refuses(*_):
+        raise RuntimeError("no compiler here")
+
+    monkeypatch.setattr(clusters, "compile_kernels", refuses)
+    monkeypatch.setattr(clusters, "_known", {})
+    monkeypatch.setattr(clusters, "_said", True)
+
+
 def planned(module, inputs, budget, **options):
     """A twin of the module under a plan, and its report."""
     torch._dynamo.reset()
@@ -71,6 +82,45 @@ def test_a_plan_over_clusters_keeps_bits_and_budget(tmp_path):
 
 
 @needs_compiler
+def test_saved_tensors_that_a_hook_has_laid_out_otherwise_are_read_as_they_lie():
+    module, inputs = fresh(lambda: (nn.Sequential(nn.Linear(256, 64), nn.Tanh(), nn.Linear(64, 32), nn.Tanh()), (torch.randn(64, 256),)))
+    mine, step, _ = planned(module, inputs, "1GiB")
+
+    def gradients():
+        mine.zero_grad()
+        step(*inputs).square().mean().backward()
+        return [p.grad.clone() for p in mine.parameters()]
+
+    gradients()
+    expected = gradients()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.t().contiguous().t() if t.dim() == 2 else t, lambda t: t):
+        for got, other in zip(gradients(), expected, strict=True):
+            torch.testing.assert_close(got, other)
+    assert equal(gradients(), expected)
+
+
+class Sized(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, x, factor=1.0):
+        return (self.b(nn.functional.gelu(self.a(x))) * factor).square().mean()
+
+
+def test_sizes_numbers_and_forwards_alone(uncompiled):
+    module = Sized()
+    step = lowtide.torch.optimize(module, budget="1GiB", inner="fused", fallback="error", costs="cpu")
+    for n, factor in ((4, 1.0), (5, 1.0), (6, 1.0), (6, 2.5), (6, 3.5)):
+        x = torch.randn(n, 16)
+        step(x, factor).backward()
+        torch.testing.assert_close(step(x, factor), module(x, factor))
+    with torch.no_grad():
+        torch.testing.assert_close(step(x), module(x))
+    assert "erf" in lowtide.torch.reports()[-1].fused_kernels[0].ops
+
+
+@needs_compiler
 def test_statistics_move_once_and_norms_run_again():
     module, inputs = fresh(lambda: (Cnn(), (torch.randn(4, 3, 16, 16), torch.randint(10, (4,)))))
     roomy, step, _ = planned(module, inputs, "1GiB")
@@ -83,12 +133,7 @@ def test_statistics_move_once_and_norms_run_again():
     assert report.again
 
 
-def test_a_cluster_that_cannot_be_compiled_runs_op_by_op_with_the_same_masks(monkeypatch):
-    def refuses(*_):
-        raise RuntimeError("no compiler here")
-
-    monkeypatch.setattr(clusters, "compile_kernels", refuses)
-    monkeypatch.setattr(clusters, "_known", {})
+def test_a_cluster_that_cannot_be_compiled_runs_op_by_op_with_the_same_masks(uncompiled, monkeypatch):
     monkeypatch.setattr(clusters, "_said", False)
     module, inputs = fresh(lambda: (DropoutMlp(), (torch.randn(256, 256),)))
     with pytest.warns(lowtide.torch.LowtideWarning, match="clusters of ops, which run op by op: RuntimeError: no compiler here"):

@@ -33,7 +33,7 @@ def traced_for(fused: bool) -> dict[str, Any]:
 
 def prepared(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.GraphModule:
     """joint is changed.  trained: as of lay_out_gradients.  real: can kernels run here?"""
-    inputs = [node.meta["val"] for node in joint.graph.find_nodes(op="placeholder")]
+    inputs = [node.meta.get("val") for node in joint.graph.find_nodes(op="placeholder")]  # none of what is no tensor
     mode = detect_fake_mode(inputs)
     assert mode is not None, "a graph is traced with fake tensors"
     joint = joint_passes(joint, mode)
