@@ -143,6 +143,19 @@ def test_a_cluster_that_cannot_be_compiled_runs_op_by_op_with_the_same_masks(unc
     assert report.again and equal(train(tight, inputs, step), unplanned)
 
 
+def test_a_graph_without_clusters_runs_on_eager_kernels(uncompiled, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("a pass of Inductor")
+
+    monkeypatch.setattr("lowtide.torch.clusters.rewrite.prepared", fails)
+    module, inputs = Sized(), (torch.randn(8, 16),)
+    with pytest.warns(lowtide.torch.LowtideWarning, match="runs on eager kernels, .*RuntimeError: a pass of Inductor"):
+        step = lowtide.torch.optimize(module, inputs, budget="1GiB", inner="fused", fallback="error", costs="cpu")
+    assert torch.equal(step(*inputs), module(*inputs))
+    report = lowtide.torch.reports()[-1]
+    assert report.exactness.as_eager and not report.fused_kernels and report.inner.startswith("eager")
+
+
 def test_what_lies_otherwise_than_the_graph_says_is_computed_all_the_same(monkeypatch):
     monkeypatch.setattr(clusters, "compile_kernels", lambda *_: pytest.fail("nothing runs compiled"))
     graph = torch.fx.Graph()

@@ -9,8 +9,9 @@ import torch
 
 import lowtide
 
+from ...frontend.errors import CaptureError
 from ..clusters.prepare import traced_for
-from ..clusters.rewrite import with_clusters
+from ..clusters.rewrite import NotClustered, with_clusters
 from ..compat.aot import ParamAOTInput
 from ..optimizer.given import Optimizer, StateHome, Update
 from ..optimizer.rules import Rules, check_update
@@ -66,7 +67,10 @@ def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: s
     rules = Rules(home=state_home)
     joint = trace_step(build if update is None else _reading(build, rules, update), dtype, **traced_for(fused))
     if fused:
-        joint = with_clusters(joint, (), price.real)
+        try:
+            joint = with_clusters(joint, (), price.real)
+        except NotClustered as error:
+            raise CaptureError(f"no clusters of its ops could be formed: {error}") from error
     (output,) = joint.graph.find_nodes(op="output")
     forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
     here = costs in ("cpu", "measured") or (costs == "auto" and real)

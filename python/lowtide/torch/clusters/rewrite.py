@@ -13,7 +13,6 @@ from torch import fx
 from ...frontend import progress
 from ...frontend.errors import CaptureError
 from ..compat.dispatch import OpOverload
-from ..tracing.origins import unexpected
 from .cluster import Cluster, compile_clusters, enter_draws
 from .form import Form, form_of
 from .groups import ORDERED, Group, Groups, grouped
@@ -34,10 +33,15 @@ def clustered(joint: fx.GraphModule) -> tuple[fx.GraphModule, list[Cluster]]:
     return writer.graph_module(), list(dict.fromkeys(form.cluster for form in writer.forms.values()))
 
 
+class NotClustered(Exception):
+    """Inductor's passes, or the forming of clusters, have failed on a graph."""
+
+
 def with_clusters(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.GraphModule:
     """A joint graph that was traced for clusters (prepare.traced_for) -> the same step with clusters as ops.  joint is changed.
 
-    trained: as of lay_out_gradients.  real: can kernels run here?  If so the clusters are compiled.  Raises CaptureError.
+    trained: as of lay_out_gradients.  real: can kernels run here?  If so the clusters are compiled.  Raises NotClustered, and CaptureError
+    for a graph that no plan can run.
     """
     progress.stage("forming clusters of ops")
     try:
@@ -45,7 +49,7 @@ def with_clusters(joint: fx.GraphModule, trained: Container[int], real: bool) ->
     except CaptureError:
         raise
     except Exception as error:  # Inductor's passes may meet what nobody has seen yet
-        raise unexpected(error, None) from error
+        raise NotClustered(f"{type(error).__name__}: {(str(error).strip().splitlines() or ['no message'])[0]}") from error
     if real:
         compile_clusters(clusters)
     return made

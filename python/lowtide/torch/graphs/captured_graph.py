@@ -12,15 +12,16 @@ import itertools
 import threading
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import fx
 
 from ...frontend import progress
-from ...frontend.errors import BudgetError, CallerError, CaptureError, fall_back
+from ...frontend.errors import BudgetError, CallerError, CaptureError, LowtideWarning, fall_back
 from ..clusters.prepare import traced_for
-from ..clusters.rewrite import with_clusters
+from ..clusters.rewrite import NotClustered, with_clusters
 from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay
 from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
@@ -183,6 +184,12 @@ class CapturedGraph:
             self._symbols.seal()
         except (BudgetError, CaptureError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
+        except NotClustered as error:
+            warnings.warn(f"lowtide: this graph runs on eager kernels, since no clusters of its ops could be formed: {error}",
+                          LowtideWarning, stacklevel=2)
+            self._settings = replace(self._settings, inner="eager")
+            self._planner.use(self._settings)
+            self._trace(example_inputs)
         except CallerError as error:
             raise (error.__cause__ or error) from None  # what the caller's own function has raised
         except Exception as error:  # the tracer's, or ours that nobody foresaw: no reason to end a training

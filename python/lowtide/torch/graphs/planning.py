@@ -109,6 +109,10 @@ class GraphPlanner:
         self.written_results: set[int] = set()  # the same of results
         self._assumed_tangent: AssumedTangent | None = None  # whose code finds it as long as somebody holds it
 
+    def use(self, settings: Settings) -> None:
+        """From now on plan with these."""
+        self._settings = settings
+
     def plan(self, traced: Traced) -> Schedule | None:
         """The schedule of a traced graph's program; None for a graph that is planned later.
 
