@@ -120,6 +120,39 @@ def test_sizes_numbers_and_forwards_alone(uncompiled):
     assert "erf" in lowtide.torch.reports()[-1].fused_kernels[0].ops
 
 
+class Gates(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = nn.functional.silu(layer(x))
+        return x.square().mean()
+
+
+@needs_compiler
+def test_clusters_write_over_inputs_that_die():
+    module, inputs = fresh(lambda: (Gates(), (torch.randn(256, 64),)))
+    roomy, step, unplanned = planned(module, inputs, "1GiB")
+    expected = train(roomy, inputs, step)
+    tight, step, report = planned(module, inputs, int(unplanned.own_peak * 0.7))
+    over = [key[1] for key in report.plan.steps if key[0] == "compute_in_place"]
+    assert over and all(report.graph.op(op).kind == "lowtide.cluster" for op in over)
+    assert equal(train(tight, inputs, step), expected)
+    tight.zero_grad()
+    rise = peak_rise(lambda: step(*inputs).backward())
+    assert report.peak - report.inputs - 64 <= rise <= report.peak - report.inputs  # to the byte, but for the autograd engine's scalars
+    tight.zero_grad()
+    warnings.filterwarnings("ignore", "lowtide: the budget is not kept", lowtide.torch.OverBudgetWarning)  # by what is retained
+    loss = step(*inputs)
+    loss.backward(retain_graph=True)  # which reads what is saved again
+    first = [p.grad.clone() for p in tight.parameters()]
+    tight.zero_grad()
+    loss.backward()
+    assert equal(first, [p.grad for p in tight.parameters()])
+
+
 @needs_compiler
 def test_statistics_move_once_and_norms_run_again():
     module, inputs = fresh(lambda: (Cnn(), (torch.randn(4, 3, 16, 16), torch.randint(10, (4,)))))

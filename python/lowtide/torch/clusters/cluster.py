@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,7 +23,6 @@ from ...frontend.errors import LowtideWarning
 from ..compat import pytree
 from ..compat.fake import FakeTensorMode
 from ..compat.inductor import all_at_once, compile_kernels
-from ..tensors.operators import leaves
 
 prims = torch.ops.prims
 _OPERATOR = torch.library.Library("lowtide", "FRAGMENT")
@@ -32,6 +32,15 @@ Boxed = Callable[[list[Any]], Any]
 
 _known: dict[str, Cluster] = {}
 _said = False
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The code of a cluster that writes result `result` over input `given` (overwriting.py)."""
+
+    run: Boxed
+    given: int
+    result: int
 
 
 class Cluster:
@@ -44,6 +53,8 @@ class Cluster:
                       if node.op == "call_function" and hasattr(node.target, "overloadpacket")]
         self.why_not = ""  # compiled; empty where it is
         self._compiled: Boxed | None = None
+        self.is_probed = False  # has a twin been looked for?
+        self.twin: Twin | None = None
 
     def __repr__(self) -> str:
         return f"cluster_{self.key}"
@@ -57,7 +68,7 @@ class Cluster:
         if self._compiled is None and not self.why_not:
             try:
                 # Inductor changes the graph that it is given, and what runs op by op is this one
-                self._compiled = compile_kernels(_copy(self.module), self.inputs, _mode_of(self.inputs, self.results))
+                self._compiled = compile_kernels(copy_of(self.module), self.inputs, mode_of(self))
             except Exception as error:  # any of its parts may refuse, a compiler that is not there for one
                 self.why_not = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:200]
 
@@ -67,8 +78,8 @@ class Cluster:
             compile_clusters([self])
         return self._compiled(given) if self._compiled else self.op_by_op(given)
 
-    def first_run(self, given: list[Any]) -> tuple[Any, Boxed]:
-        """Its results, and what gives them for arguments that lie like these.
+    def first_run(self, given: list[Any], over: Twin | None = None) -> tuple[Any, Boxed]:
+        """Its results, and what gives them for arguments that lie like these; over: by that twin.
 
         The compiled code checks nothing of what it reads.  What lies otherwise than the graph says, as a kernel may return it that
         is not its fake, is computed op by op; and so is a cluster of whose results two share a storage, or one an input's.
@@ -77,8 +88,8 @@ class Cluster:
             (t.shape, t.stride(), t.dtype) == (like.shape, like.stride(), like.dtype) for t, like in zip(given, self.inputs, strict=True))
         if not matches:
             return self.op_by_op(given), self.op_by_op
-        taken = {t.untyped_storage().data_ptr() for t in given if t.numel()}
-        results = list(self.run(given))
+        taken = {t.untyped_storage().data_ptr() for i, t in enumerate(given) if t.numel() and not (over and i == over.given)}
+        results = list(over.run(given) if over else self.run(given))
         for i, t in enumerate(results):
             pointer = t.untyped_storage().data_ptr()
             if t.numel() and pointer in taken:
@@ -87,7 +98,7 @@ class Cluster:
             taken.add(pointer)
         if self._compiled is None or self.why_not:
             return results, self.op_by_op
-        return results, self._compiled
+        return results, over.run if over else self._compiled
 
     def op_by_op(self, given: list[Any]) -> list[torch.Tensor]:
         """The same by PyTorch's own kernels."""
@@ -112,13 +123,13 @@ class Cluster:
 class Site:
     """One place in the code that calls a cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._run: Boxed = cluster.run
+    def __init__(self, cluster: Cluster, over: Twin | None = None) -> None:
+        self._cluster, self._over = cluster, over
+        self._run: Boxed = over.run if over else cluster.run
 
     def checked(self, given: list[Any]) -> Any:
         """Its results, whatever lies as it may."""
-        results, self._run = self._cluster.first_run(given)
+        results, self._run = self._cluster.first_run(given, self._over)
         return results
 
     def direct(self) -> Boxed:
@@ -163,7 +174,7 @@ def known_cluster(key: str) -> Cluster:
     return _known[key]
 
 
-def _copy(module: fx.GraphModule) -> fx.GraphModule:
+def copy_of(module: fx.GraphModule) -> fx.GraphModule:
     graph = fx.Graph()
     values: dict[fx.Node, fx.Node] = {}
     graph.output(graph.graph_copy(module.graph, values))
@@ -174,8 +185,8 @@ def _copy(module: fx.GraphModule) -> fx.GraphModule:
     return copy
 
 
-def _mode_of(*tensors: list[torch.Tensor]) -> FakeTensorMode:
-    mode: Any = next(t.fake_mode for t in leaves(tensors) if hasattr(t, "fake_mode"))
+def mode_of(cluster: Cluster) -> FakeTensorMode:
+    mode: Any = next(t.fake_mode for t in (*cluster.inputs, *cluster.results) if hasattr(t, "fake_mode"))
     return mode
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -44,9 +45,18 @@ def has_kernel_of_inductor(target: Any) -> bool:
     return target in lowerings or packet in lowerings
 
 
-def compile_kernels(module: fx.GraphModule, inputs: list[torch.Tensor], mode: FakeTensorMode) -> Boxed:
+class _Donation:
+    """What Inductor asks of the forward's meta data while it compiles a backward: which inputs die in it."""
+
+    def __init__(self, dying: list[int]) -> None:
+        self.bw_donated_idxs = dying
+        self.static_input_indices: list[int] = []
+
+
+def compile_kernels(module: fx.GraphModule, inputs: list[torch.Tensor], mode: FakeTensorMode, dying: int | None = None) -> Boxed:
     """The function of a graph without matrix products, as Inductor compiles it: of a list of tensors, which it empties.  inputs:
-    fakes of `mode` like those that come, whose strides nobody checks when it runs.  Results have the strides that the graph says."""
+    fakes of `mode` like those that come, whose strides nobody checks when it runs.  Results have the strides that the graph says.
+    dying: an input that nobody reads afterwards, over which it may write a result."""
     with needed("compiler of Inductor"):
         import torch._inductor.lowering  # noqa: F401
         from torch._guards import TracingContext, tracing
@@ -55,21 +65,29 @@ def compile_kernels(module: fx.GraphModule, inputs: list[torch.Tensor], mode: Fa
         from torch._inductor.utils import BoxedBool
     output = module.graph.output_node()
     output.meta["user_visible_output_idxs"] = list(range(len(cast("tuple[Any, ...]", output.args[0]))))
-    with tracing(TracingContext(mode)), config.patch({"size_asserts": False, "nan_asserts": False}):
-        compiled: Any = compile_fx_inner(module, inputs, cudagraphs=BoxedBool(False), is_inference=False)
+    context, settings = TracingContext(mode), {"size_asserts": False, "nan_asserts": False}
+    if dying is not None:
+        context.fw_metadata = _Donation([dying])  # type: ignore[assignment]  # which has more than is asked of it here
+        settings["force_disable_caches"] = True  # by whose keys it would be the same graph
+    with tracing(context), config.patch(settings):
+        compiled: Any = compile_fx_inner(module, inputs, cudagraphs=BoxedBool(False), is_inference=False,
+                                         is_backward=dying is not None)
     return cast(Boxed, getattr(compiled, "current_callable", None) or compiled)
 
 
 @contextlib.contextmanager
 def all_at_once() -> Iterator[None]:
-    """The compilers of kernels that begin within it run beside one another; at its end all have ended."""
+    """The compilers of kernels that this thread begins within it run beside one another; at its end all have ended."""
     with needed("compiler of Inductor"):
         from torch._inductor.async_compile import AsyncCompile
-    wait = AsyncCompile.wait
+    wait, mine = AsyncCompile.wait, threading.get_ident()
     waiting: list[tuple[Any, dict[str, Any]]] = []
 
     def later(self: Any, scope: dict[str, Any]) -> None:
-        waiting.append((self, scope))
+        if threading.get_ident() == mine:
+            waiting.append((self, scope))
+        else:
+            wait(self, scope)
 
     AsyncCompile.wait = later  # type: ignore[method-assign]
     try:

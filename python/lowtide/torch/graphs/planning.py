@@ -21,11 +21,13 @@ from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ...frontend.techniques import TRANSFORMS
+from ..clusters.overwriting import probe
 from ..compat.distributed import running_ddp
 from ..device.meter import bytes_held
 from ..pricing.costs import pricing
 from ..pricing.remembered import Remembered
 from ..program.lowering import lower
+from ..program.lowerings.cluster import cluster_of_node
 from ..program.lowerings.update import Updates
 from ..program.program import Program, made_gradient_bytes, updated_inputs, with_gradient
 from ..runtime.assumed_tangent import AssumedTangent
@@ -230,12 +232,15 @@ class GraphPlanner:
         try:
             first = self._plan(program, settings, terms)
             limit = first[1].budget
-            if first[1].overhead <= _LITTLE or not first[1].transforms:
+            if first[1].overhead <= _LITTLE or not (first[1].transforms or settings.fuses):
                 return first
         except BudgetError as error:
             first, limit = error, error.budget
-        may = not settings.fuses and "split" in settings.techniques and terms.constraints.alone
-        other = self._with_computed_again(traced, settings) if may else None
+        if settings.fuses:
+            other = self._with_twins(traced, settings) if "in_place" in settings.techniques else None
+        else:
+            may = "split" in settings.techniques and terms.constraints.alone
+            other = self._with_computed_again(traced, settings) if may else None
         if other is None:
             if isinstance(first, BudgetError):
                 raise first
@@ -248,12 +253,19 @@ class GraphPlanner:
             return first
         if not isinstance(first, BudgetError) and found.duration >= first[1].duration:
             return first
+        if settings.fuses:
+            return schedule_, found
         own = terms.constraints.graph(program)
         found.techniques.insert(0, Technique("recompute", "the largest results of the forward computed by the backward for itself",
                                              own.own_peak - found.own_peak, found.own_duration / own.duration - 1 if own.duration else 0.0,
                                              again_in(other.runs, other.graph)))
         found.own_peak, found.own_duration, found.ops = own.own_peak, own.duration, own.num_ops
         return schedule_, found
+
+    def _with_twins(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
+        """The program in which clusters may write over inputs that die, if Inductor's code does so for any (clusters/overwriting.py)."""
+        nodes = traced.joint.graph.find_nodes(op="call_function", target=torch.ops.lowtide.cluster.default)
+        return self._lowered(traced, settings) if probe(map(cluster_of_node, nodes)) else None
 
     def _with_computed_again(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program whose backward computes the largest results of the forward for itself, if there is one."""

@@ -72,8 +72,12 @@ class Emitter:
     adds_parts = False
 
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
-        """The arguments of its node over which it can write the op's only output, with their fake tensors."""
+        """The arguments of its node over which it can write an output of the op, with their fake tensors."""
         return {}
+
+    def result_over(self, node: fx.Node, name: str) -> int:
+        """Which of the op's outputs it writes over that argument."""
+        return 0
 
     def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]] | None:
         """The operator that a part of its node's op calls, and the whole's arguments by the names of that operator's
