@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -241,6 +243,12 @@ def test_statistics_have_clusters_of_their_own():
     barrier = next(graph.op(op) for op in graph.order if graph.op(op).kind == "lowtide.barrier")
     written = [op for op in clusters_of(graph) if set(op.outputs) <= set(barrier.inputs) and op.phase == "forward"]
     assert written and not any(set(op.outputs) & set(other.inputs) for op in written for other in clusters_of(graph))
+
+
+def test_the_first_capture_of_a_process_may_pool():
+    script = ("import torch, lowtide.torch as l; m = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.MaxPool2d(2)); "
+              "l.capture(m, torch.randn(1, 1, 8, 8), lambda m, x: m(x).sum(), fused=True)")  # Inductor imports parts of itself late
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_sums_with_atomics_run_once():

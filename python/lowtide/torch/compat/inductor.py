@@ -21,6 +21,7 @@ Boxed = Callable[[list[Any]], Any]
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """What Inductor's tracing makes of operators."""
     with needed("decompositions of Inductor"):
+        import torch._inductor.lowering  # noqa: F401  # which that of max_pool2d expects to be there
         from torch._inductor.decomposition import select_decomp_table
     return select_decomp_table()
 
