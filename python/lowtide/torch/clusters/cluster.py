@@ -9,7 +9,6 @@ once.  A cluster that Inductor cannot compile runs op by op.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -214,9 +213,7 @@ _OWN_DRAWS: dict[Any, Any] = {}
 def enter_draws() -> None:
     """Draws from a seed, by PyTorch's own generators: Inductor's operators draw from the default one, so no draw could repeat."""
     if not _OWN_DRAWS:
-        _OWN_DRAWS.update({prims.inductor_random.default: _draw, prims.inductor_randint.default: _draw_integers,
-                           prims.convert_element_type.default: lambda t, dtype: t.to(dtype, copy=True),
-                           operator.getitem: operator.getitem})
+        _OWN_DRAWS.update({prims.inductor_random.default: _draw, prims.inductor_randint.default: _draw_integers})
 
 
 @torch.library.impl(_OPERATOR, "cluster", "CompositeExplicitAutograd")

@@ -222,8 +222,9 @@ class GraphPlanner:
 
     def _planned_either_way(self, traced: Traced, program: PlannableProgram, settings: Settings, terms: Terms) \
             -> tuple[Schedule, Report]:
-        """The plan of the program as it was traced, or of the same step whose backward computes the largest results of the
-        forward for itself (computed_again.py), which is planned where the first does not keep the budget or takes long.
+        """The plan of the program as it was traced, or of another one of the same step, which is planned where the first does not keep
+        the budget or takes long: with clusters that write over inputs that die; else with a backward that computes the largest
+        results of the forward for itself (computed_again.py).
 
         Raises BudgetError.
         """
