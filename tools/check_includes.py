@@ -52,6 +52,7 @@ PYTHON = [
     ["torch.device", "torch.ranks"],
     ["torch.pricing", "torch.runtime"],
     ["torch.optimizer", "torch.tracing"],
+    ["torch.clusters"],
     ["torch.program", "torch.program.lowerings"],
     ["torch.transforms"],
     ["torch.emission"],

@@ -15,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.torch.clusters import cluster as clusters
 from lowtide.torch.device.meter import bytes_held, peak_rise
 from lowtide.torch.tracing.own_kernels import own_kernels
 from matrix_models import FAMILIES
@@ -31,7 +32,7 @@ TECHNIQUES = {"recompute": (["recompute"], "act:60%"), "in_place": (["in_place"]
               "split": (["recompute", "in_place", "split"], None), "hoist": (["recompute", "in_place", "hoist"], None),
               "substitute": (["recompute", "in_place", "substitute"], None), "all": ("all", "act:40%")}
 FACTORS = {"family": list(FAMILIES), "technique": list(TECHNIQUES), "entry": ["optimize", "compile", "backward", "step"],
-           "numbers": ["f32", "bf16", "f16", "autocast bf16"]}
+           "numbers": ["f32", "bf16", "f16", "autocast bf16"], "inner": ["eager", "fused"]}
 ROOMY = 10**9
 SLACK = 64  # bytes of scalars that the autograd engine makes beside the graph
 # by how much what parts change may differ from the whole, of the largest number
@@ -40,9 +41,11 @@ NEAR = {"f32": 1e-3, "bf16": 0.1, "f16": 0.02, "autocast bf16": 0.1}
 SCRATCH = {"words", "norms", "draws", "complex"}
 
 
-def allowed(family, technique, entry, numbers):
+def allowed(family, technique, entry, numbers, inner):
     if family == "breaks" and entry == "step":
         return False  # a step is one graph
+    if inner == "fused" and technique in ("split", "hoist", "substitute", "all"):
+        return False  # none of which clusters take part in
     return not (family == "complex" and numbers in ("bf16", "f16"))  # complex numbers have no half precision
 
 
@@ -70,19 +73,20 @@ def test_every_two_values_meet():
     made = set().union(*(pairs(parameter.values[0]) for parameter in cases()))
     for (one, first), (other, second) in itertools.combinations(FACTORS.items(), 2):
         left = {(a, b) for a in first for b in second if ((one, a), (other, b)) not in made}
-        assert left <= {("breaks", "step"), ("complex", "bf16"), ("complex", "f16")}
+        assert left <= {("breaks", "step"), ("complex", "bf16"), ("complex", "f16"),
+                        *((technique, "fused") for technique in ("split", "hoist", "substitute", "all"))}
 
 
 class Training:
     """Steps of one model, as its entry runs them."""
 
-    def __init__(self, module, inputs, entry):
-        self.module, self.inputs, self.entry = module, tuple(t.clone() for t in inputs), entry
+    def __init__(self, module, inputs, entry, inner="eager"):
+        self.module, self.inputs, self.entry, self.inner = module, tuple(t.clone() for t in inputs), entry, inner
         self.optimizer = torch.optim.SGD(module.parameters(), lr=0.01, momentum=0.9)
 
     def plan(self, budget, techniques):
         """Have it planned."""
-        options = {"budget": budget, "techniques": techniques, "costs": "cpu", "work": 15_000, "time": None}
+        options = {"budget": budget, "techniques": techniques, "costs": "cpu", "work": 15_000, "time": None, "inner": self.inner}
         if techniques == "all" or "offload" in techniques:
             options["link"] = LINK
         if self.entry == "step":
@@ -162,7 +166,17 @@ def forced(monkeypatch, technique):
     monkeypatch.setattr("lowtide.torch.graphs.planning._LITTLE", float("inf"))  # however long it takes
 
 
-def planned(make, entry, technique, monkeypatch):
+def op_by_op(monkeypatch):
+    """Clusters that are not compiled, which would take minutes: all else of them is as it is."""
+    def refuses(*_):
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(clusters, "compile_kernels", refuses)
+    monkeypatch.setattr(clusters, "_known", {})
+    warnings.filterwarnings("ignore", "lowtide: Inductor could not compile", lowtide.torch.LowtideWarning)
+
+
+def planned(make, entry, technique, inner, monkeypatch):
     """A training under a plan, with what its first two steps gave; the reports of its graphs in each."""
     techniques, share = TECHNIQUES[technique]
     budgets = [share] if share else [ROOMY, "act:60%"]  # where nothing could be forced, a budget asks for what there is
@@ -173,7 +187,7 @@ def planned(make, entry, technique, monkeypatch):
         with monkeypatch.context() as patched:
             if budgets[0] == ROOMY:
                 forced(patched, technique)
-            training = Training(*make(), entry)
+            training = Training(*make(), entry, inner)
             torch.manual_seed(1)
             try:
                 training.plan(budgets.pop(0), techniques)
@@ -203,7 +217,10 @@ def test_training_under_a_plan(case, model, monkeypatch):
 
     if case["family"] == "breaks":  # planned as they come, or under autocast with the 2 bytes of a scalar beside them
         warnings.filterwarnings("ignore", "lowtide: the budget is not kept", lowtide.torch.OverBudgetWarning)
-    training, got, early, reports = planned(make, case["entry"], case["technique"], monkeypatch)
+    fused = case["inner"] == "fused"
+    if fused:
+        op_by_op(monkeypatch)
+    training, got, early, reports = planned(make, case["entry"], case["technique"], case["inner"], monkeypatch)
     rise = peak_rise(training.once)
     for report in reports:
         assert report.peak <= report.budget
@@ -211,7 +228,8 @@ def test_training_under_a_plan(case, model, monkeypatch):
         measured = rise + (report.inputs + report.resident if len(reports) == 1 else bytes_held(training.module, training.inputs))
         words = f"{measured} measured, {report.peak} predicted, {report.budget} allowed"
         assert measured <= (report.peak if len(reports) == 1 else report.budget) + slack, words
-        assert len(reports) > 1 or report.transforms or measured >= report.peak - slack, words
+        # a cluster that runs op by op frees what it reads as it goes
+        assert len(reports) > 1 or report.transforms or fused or measured >= report.peak - slack, words
     exactness = [report.exactness for report in (*early, *reports)]
     differ = {name for each in exactness for name in (*each.sums, *each.follows)}
     if case["family"] == "breaks" and "x" in differ:  # what a graph hands back to those before it, whose gradients follow
@@ -219,15 +237,18 @@ def test_training_under_a_plan(case, model, monkeypatch):
 
     def without(trace=False):
         torch._dynamo.reset()
-        plain = Training(*make(), case["entry"])
+        plain = Training(*make(), case["entry"], case["inner"])
         torch.manual_seed(1)
+        if fused:  # the same clusters without a plan
+            plain.plan(ROOMY, ["recompute"])
+            return [plain.run(), plain.run()]
         with own_kernels() if trace else warnings.catch_warnings():
             plain = plain.trace() if trace else plain
             return [plain.run(planned=False), plain.run(planned=False)]
 
     expected = without()
     found = unlike(got[0], expected[0]) - differ
-    if found and not all(each.as_eager for each in exactness):  # then tracing itself may have changed bits
+    if found and not fused and not all(each.as_eager for each in exactness):  # then tracing itself may have changed bits
         expected = without(trace=True)
         found = unlike(got[0], expected[0]) - differ
     for name in unlike(got[0], expected[0]):

@@ -62,7 +62,7 @@ def test_wrong_options_are_said(options, words):
     ({"reserve": []}, TypeError, "reserve is bytes"),
     ({"time": "5"}, TypeError, "time must be a number of seconds or None, not '5'"),
     ({"optimizer": 3}, TypeError, "optimizer must be one of torch.optim, its class or its name, not 3"),
-    ({"techniques": ["recompute", "offload"], "inner": "inductor"}, ValueError, "offload needs inner='eager'"),
+    ({"inner": "triton"}, ValueError, "inner must be 'auto', 'eager' or 'fused', not 'triton'"),
     ({"host_budget": "much"}, ValueError, "host_budget is bytes on the host .* not 'much'"),
     ({"link": 25}, TypeError, "link must be bytes a second and a latency"),
 ])

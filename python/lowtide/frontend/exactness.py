@@ -18,7 +18,7 @@ class Exactness:
     step updates them.
     whole: are all gradients sums over slices of the batch?  parts: numbers of parts of these sums.  in_single: are sums in
     half precision accumulated in single precision?  masks: are random masks drawn for the whole batch and sliced?
-    hoisted: does the backward run with a predicted gradient of the loss?  fused: are the kernels Inductor's?
+    hoisted: does the backward run with a predicted gradient of the loss?  fused: does Inductor make kernels of clusters of ops?
     tried: the instruction set with which the kernels of parts were tested on this machine ("AVX2"); empty if no test was
     needed, or if none can run here.
     traced: why the traced step, to which all this compares, may differ from eager execution; empty if it does not.
@@ -39,16 +39,16 @@ class Exactness:
     @property
     def equal(self) -> bool:
         """Are all results bit-identical to the unplanned step, as PyTorch traces it?"""
-        return not (self.sums or self.follows or self.fused)
+        return not (self.sums or self.follows)
 
     @property
     def as_eager(self) -> bool:
         """Are all results bit-identical to eager execution?"""
-        return self.equal and not self.traced
+        return self.equal and not self.traced and not self.fused
 
     def __str__(self) -> str:
         if self.fused:
-            return "not bit-identical: as close to Inductor without a plan as another choice of fusions"
+            return "bit-identical to the same fused kernels without a plan; eager execution differs as it does from torch.compile"
         things = "parameters" if self.updates else "gradients"
         differ = []
         if self.sums:

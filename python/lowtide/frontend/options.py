@@ -135,6 +135,11 @@ class Options:
         techniques: frozenset[str] = self.techniques
         return techniques if alone else techniques - TRANSFORMS
 
+    @property
+    def inner_in_words(self) -> str:
+        """The kernels that plans run, and why these; empty where there is no choice."""
+        return ""
+
     def prices_of(self, device: Any) -> str | None:
         """The device of roofline.DEVICES whose prices are used for parts on this device, if any."""
         return None

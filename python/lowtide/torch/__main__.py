@@ -99,6 +99,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
                              "gradient is there (default: none)")
     parser.add_argument("--state-home", choices=("device", "host"), default="device",
                         help="where the state of --update is between steps (default: device)")
+    parser.add_argument("--fused", action="store_true", help="with clusters of ops that Inductor makes kernels of as ops")
     parser.add_argument("--name", help="the graph's name, for people")
     options = parser.parse_args(arguments)
     if options.batch is not None and options.batch < 1:
@@ -111,9 +112,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     try:
         build, title = _builder(options)
-        name = options.name or f"{title}, {DTYPES[options.dtype]}, {DEVICES[options.device].title}"
+        fused = ", fused" if options.fused else ""
+        name = options.name or f"{title}, {DTYPES[options.dtype]}{fused}, {DEVICES[options.device].title}"
         graph = capture(build, name=name, costs=options.device, dtype=options.dtype, optimizer=options.optimizer,
-                        update=options.update, state_home=options.state_home)
+                        update=options.update, state_home=options.state_home, fused=options.fused)
         graph.save(options.output)
     except (CaptureError, ValueError, OSError, lowtide.Error) as error:
         print(f"lowtide.torch: {error}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import numbers
+import warnings
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from typing import Any, Literal
 import torch
 
 from ..frontend import defaults
+from ..frontend.errors import LowtideWarning
 from ..frontend.options import Options, PlannerOptions, link_text
 from ..frontend.planning.taken import cuts_one_block
 from ..frontend.program import Program
@@ -40,7 +42,7 @@ class StepOptions(PlannerOptions, total=False):
     """The `Settings` that `step` takes as keyword arguments, without the budget, for type checkers."""
 
     reserve: int | str | None
-    inner: Literal["eager", "inductor"]
+    inner: Literal["auto", "eager", "fused", "inductor"]
     loss_scale: float | torch.Tensor | torch.amp.GradScaler | Literal["last"]
 
 
@@ -66,8 +68,8 @@ class Settings(Options):
     costs: "auto", "measured", "flops", or a device's name (pricing/costs.py).
     fallback: for a graph that cannot be planned: "warn" (it runs as without Lowtide) or "error".  A budget that cannot be kept is
         always an error.
-    inner: the executor of the planned halves: "eager" (kernel by kernel, bit-identical to eager PyTorch) or "inductor" (fused; results
-        differ from Inductor without a plan as after another choice of fusions; emission/inductor.py).
+    inner: the kernels that plans run: "eager" (PyTorch's, bit-identical to eager execution), "fused" (clusters of ops that Inductor
+        makes kernels of; clusters/) or "auto" (`fuses`).  "inductor" is an older word for "fused".
     techniques: on a CPU, where the host is emulated, "offload" must be named.
     link: None: the link of the device in `costs`, else the measured one (device/link.py).
     allocator: None: on a GPU those of the process, on a CPU PyTorch's defaults.
@@ -82,7 +84,7 @@ class Settings(Options):
     optimizer: Any = None
     update: str = "step"
     fallback: str = "warn"
-    inner: str = "eager"
+    inner: str = "auto"
     loss_scale: Any = "last"
     whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: set by `step`, not by users
     state_home: str = field(default="device", kw_only=True)  # of the state of updates; set by `step`
@@ -104,8 +106,11 @@ class Settings(Options):
             object.__setattr__(self, "optimizer", tuple(self.optimizer))
         if self.fallback not in ("warn", "error"):
             raise ValueError(f"fallback must be 'warn' or 'error', not {self.fallback!r}")
-        if self.inner not in ("eager", "inductor"):
-            raise ValueError(f"inner must be 'eager' or 'inductor', not {self.inner!r}")
+        if self.inner not in ("auto", "eager", "fused", "inductor"):
+            raise ValueError(f"inner must be 'auto', 'eager' or 'fused', not {self.inner!r}")
+        if self.inner == "inductor":
+            warnings.warn("lowtide: inner='inductor' is now inner='fused', and will be refused one day", LowtideWarning, stacklevel=4)
+            object.__setattr__(self, "inner", "fused")
         if isinstance(self.budget, torch.Tensor):
             raise TypeError(f'budget must be an int (bytes) or a str ("8GiB", "60%", "act:50%"), not {self.budget!r}')
         self._check_update()
@@ -116,10 +121,8 @@ class Settings(Options):
         if self.named_offload is None:
             object.__setattr__(self, "named_offload", names_offload(given))
         object.__setattr__(self, "reserve", _reserve(self.reserve))
-        if self.inner != "eager" and self.layout == "exact":
-            raise ValueError("layout='exact' needs inner='eager': Inductor's code reuses storages in its own way")
-        if self.inner != "eager" and self.named_offload and "offload" in self.techniques:
-            raise ValueError("techniques: offload needs inner='eager': Inductor's code makes no copies to the host")
+        if self.fuses and self.layout == "exact":
+            raise ValueError("layout='exact' needs inner='eager': fused kernels allocate their own temporaries")
         if self.state_home == "host":
             if "offload" not in self.techniques:
                 raise ValueError("state_home='host' needs offloading, but techniques excludes it")
@@ -138,10 +141,20 @@ class Settings(Options):
         check_several(self.optimizer)
         for optimizer in self.optimizers:
             check_optimizer(optimizer)
-        if self.inner != "eager":
-            raise ValueError("update='backward' runs with inner='eager' alone: Inductor's code calls no optimizer")
         for optimizer in self.optimizers:
             check_hooks(optimizer, (p for group in optimizer.param_groups for p in group["params"]))
+
+    @property
+    def inner_in_words(self) -> str:
+        """The kernels that plans run, and why these."""
+        if self.inner == "auto":
+            return "eager kernels (inner='auto': bit-identical to eager execution, and nothing to compile)"
+        return "fused kernels (inner='fused')" if self.fuses else "eager kernels (inner='eager')"
+
+    @property
+    def fuses(self) -> bool:
+        """Do plans run clusters?"""
+        return self.inner == "fused"
 
     @staticmethod
     def of(options: dict[str, Any] | None) -> Settings:
@@ -159,11 +172,11 @@ class Settings(Options):
     def on(self, device: torch.device) -> Settings:
         """The same settings with the techniques that are possible on that device."""
         by_itself = device.type == "cuda" and self.costs != "flops"  # which does not compare copies with kernels
-        copies = self.inner == "eager" and (by_itself or device.type in ("cpu", "cuda") and self.named_offload)
+        copies = by_itself or device.type in ("cpu", "cuda") and self.named_offload
         return self if copies or "offload" not in self.techniques else self.without_copies()
 
     def allowed(self, alone: bool) -> frozenset[str]:
-        techniques = super().allowed(alone and self.inner == "eager")
+        techniques = super().allowed(alone and not self.fuses)
         return techniques - {"hoist"} if self.update == "backward" else techniques
 
     def prices_of(self, device: torch.device) -> str | None:

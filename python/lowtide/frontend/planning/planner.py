@@ -304,4 +304,5 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
         offloaded=breakdown.offloaded(program, scheduled), link=question.asked.get("link") if scheduled.copied else None,
         exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan, footprint=question.options.footprint,
         allocator=allocator, layout=question.options.layout, barrier=program.barrier,
-        known_taken=answer.taken if question.options.footprint == "reserved" else None)
+        known_taken=answer.taken if question.options.footprint == "reserved" else None,
+        inner=question.options.inner_in_words)

@@ -17,6 +17,7 @@ from ..errors import size_text
 from ..exactness import Exactness
 from ..options import Layout
 from ..program import Program
+from .clusters import FusedKernel, fused_kernels, with_fused_kernels
 from .constraints import Constraints, input_bytes
 from .copies import Step
 from .taken import Taken, helps, taken
@@ -61,6 +62,7 @@ class Report:
     footprint: the bytes that the budget limits, "live" or "reserved".  allocator: the settings of the device's caching allocator;
     None where no such allocator is known, as on a CPU.  layout: as the option.  barrier: the op between forward and backward.
     known_taken: what the plan takes by the allocator's model, if planning has asked for it.
+    inner: the kernels that the plan runs, in words, and why these.
     outside: number of the model's parameters whose gradients come from no captured graph, and so are not planned.
     graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan of it.
     """
@@ -98,6 +100,12 @@ class Report:
     layout: Layout | None = None
     barrier: int | None = None
     known_taken: Taken | None = field(default=None, repr=False, compare=False)
+    inner: str = ""
+
+    @functools.cached_property
+    def fused_kernels(self) -> list[FusedKernel]:
+        """The clusters of ops that are one kernel each; empty with eager kernels."""
+        return fused_kernels(self.graph, self.plan)
 
     @functools.cached_property
     def _taken(self) -> Taken:
@@ -130,8 +138,9 @@ class Report:
         return lowtide.simulate(self.graph, lowtide.Plan.from_json(json.dumps(plan | {"machine": named.machine}))).duration
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page that draws the plan: memory over its steps, the copies over the link, and what is reserved for it."""
-        page = lowtide.report_html(self.graph, self.plan)
+        """Write a page that draws the plan: memory over its steps, the copies over the link, the fused kernels, and what is reserved
+        for it."""
+        page = with_fused_kernels(lowtide.report_html(self.graph, self.plan), self.fused_kernels)
         if self.reserved is not None:
             figures = '<section id="figures"'
             page = page.replace(figures, f'<p class="muted">{html.escape(self._of_allocator())}.</p>\n  {figures}', 1)
@@ -158,9 +167,13 @@ class Report:
         of_reserved = " of reserved bytes" if self.footprint == "reserved" else ""
         return (f"lowtide: {self.name}: peak {size_text(self.peak)}{reserved}, budget {size_text(self.budget)}{of_reserved} (unplanned "
                 f"{size_text(self.own_peak)}), "
-                f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}"
+                f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self._fused()}{self.exactness}"
                 + (f"; the gradients of {self.outside} parameters are made outside of every graph, and are not planned"
                    if self.outside else ""))
+
+    def _fused(self) -> str:
+        kernels = self.fused_kernels
+        return f"{len(kernels)} fused kernels, " if kernels else ""
 
 
 def held_by(program: Program, steps: list[Step], graph: lowtide.Graph, memory: Sequence[int], constraints: Constraints) -> dict[str, int]:

@@ -9,6 +9,9 @@ import torch
 
 import lowtide
 
+from ...frontend.errors import CaptureError
+from ..clusters.prepare import traced_for
+from ..clusters.rewrite import NotClustered, with_clusters
 from ..compat.aot import ParamAOTInput
 from ..optimizer.given import Optimizer, StateHome, Update
 from ..optimizer.rules import Rules, check_update
@@ -25,7 +28,8 @@ from ..tracing.fake_step import Built, LossFunction, Numbers, trace_step
 
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             kwargs: Mapping[str, Any] | None = None, costs: str = "a100", dtype: Numbers = "f32",
-            optimizer: Optimizer = None, update: Update = None, state_home: StateHome = "device", name: str = "") -> lowtide.Graph:
+            optimizer: Optimizer = None, update: Update = None, state_home: StateHome = "device", name: str = "",
+            fused: bool = False) -> lowtide.Graph:
     """The Lowtide graph of one training step: forward, barrier, backward, and the updates if requested.
 
     No kernel runs, so workspaces, and storage of results beyond their shape, count as 0.
@@ -43,6 +47,7 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
         one; or a list of optimizers and such functions that share no parameter.  Replaces `optimizer`.
     state_home: the place of the state of `update` between steps, "device" or "host".
     name: the graph's name, for people.
+    fused: with clusters of ops that Inductor makes kernels of as ops (inner="fused").  None is compiled unless `costs` are measured.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
@@ -51,16 +56,21 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     if update is not None and optimizer is not None:
         raise ValueError("give optimizer or update, not both: with update the state is in the graph")
     program = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
-                              name=name or name_of(model), update=update, state_home=state_home)
+                              name=name or name_of(model), update=update, state_home=state_home, fused=fused)
     return with_optimizer(program, optimizer)
 
 
 def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: str = "f32", name: str = "",
-                    real: bool = False, update: Update = None, state_home: str = "device") -> Program:
+                    real: bool = False, update: Update = None, state_home: str = "device", fused: bool = False) -> Program:
     """The lowered program of a step; arguments as of `capture`.  real: may "auto" costs run kernels here?"""
     price = pricing(costs, torch.device("cpu"), real)
     rules = Rules(home=state_home)
-    joint = trace_step(build if update is None else _reading(build, rules, update), dtype)
+    joint = trace_step(build if update is None else _reading(build, rules, update), dtype, **traced_for(fused))
+    if fused:
+        try:
+            joint = with_clusters(joint, (), price.real)
+        except NotClustered as error:
+            raise CaptureError(f"no clusters of its ops could be formed: {error}") from error
     (output,) = joint.graph.find_nodes(op="output")
     forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
     here = costs in ("cpu", "measured") or (costs == "auto" and real)

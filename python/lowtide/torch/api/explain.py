@@ -27,7 +27,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
             kwargs: Mapping[str, Any] | None = None, costs: str = "auto", dtype: Numbers = "f32",
             optimizer: Optimizer = None, order: Order = "free", points: int = 12,
             time: float | None = 3.0, techniques: Techniques | None = None, link: str | None = None,
-            host_budget: int | str | None = None, show: bool = True) -> Explanation:
+            host_budget: int | str | None = None, show: bool = True, fused: bool = False) -> Explanation:
     """The overhead of a training step of `model` for a range of budgets, with the default techniques and with all.
 
     The budgets range from the smallest possible one (at least a fifth of the baseline peak) to the baseline peak.
@@ -38,7 +38,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
         A100.
     order, points, time: as for lowtide.curve; time is in seconds, half of it for each curve.
     techniques, link, host_budget: as the options of `optimize`.
-    show: also print the explanation.
+    show: also print the explanation.  fused: as for `capture`; no technique then changes the graph.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
@@ -48,11 +48,13 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     device = torch.device("cuda" if _is_on_gpu(model) else "cpu")
     real = isinstance(model, torch.nn.Module) and _is_real(model)
     costs = _costs(costs, model, real)
-    captured = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype, name=name_of(model), real=real)
+    captured = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype, name=name_of(model), real=real,
+                               fused=fused)
     program = PlannableProgram.of(captured).splittable()
     if _is_on_gpu(model):
         program = _in_blocks(program)
-    common: dict[str, Any] = {"order": order, "costs": costs, "link": link, "host_budget": host_budget}
+    common: dict[str, Any] = {"order": order, "costs": costs, "link": link, "host_budget": host_budget,
+                              "inner": "fused" if fused else "eager"}
     settings = Settings(1, techniques=techniques, **common).on(device)
     every = Settings(1, techniques=["all", *settings.techniques & {"offload"}], **common).on(device)
     graph, told, every_told = with_optimizer(program, optimizer), settings.planning(True, device), every.planning(True, device)

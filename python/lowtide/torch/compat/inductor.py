@@ -2,28 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
+import torch
 from torch import fx
 
+from .fake import FakeTensorMode
 from .versions import needed
 
-with needed("partitioners of Inductor"):
-    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+__all__ = ["all_at_once", "compile_kernels", "decompositions", "has_kernel_of_inductor", "joint_passes"]
 
-__all__ = ["CustomPartitionerFn", "compile_graph"]
+Boxed = Callable[[list[Any]], Any]
 
 
-def compile_graph(gm: fx.GraphModule, inputs: list[Any], partitioner: CustomPartitionerFn,
-                  around: Callable[..., Any]) -> Callable[..., Any]:
-    """gm as Inductor compiles it; around(compile, module, inputs, **rest) compiles each of its graphs by compile(module,
-    inputs, **rest)."""
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """What Inductor's tracing makes of operators."""
+    with needed("decompositions of Inductor"):
+        import torch._inductor.lowering  # noqa: F401  # which that of max_pool2d expects to be there
+        from torch._inductor.decomposition import select_decomp_table
+    return select_decomp_table()
+
+
+def joint_passes(joint: fx.GraphModule, mode: FakeTensorMode) -> fx.GraphModule:
+    """Inductor's passes on a joint graph, which they change."""
+    with needed("passes of Inductor"):
+        import torch._inductor.lowering  # noqa: F401  # which the passes expect to be there
+        from torch._inductor.fx_passes.joint_graph import joint_graph_passes
+        from torch._inductor.virtualized import V
+    with V.set_fake_mode(mode):
+        return joint_graph_passes(joint) or joint
+
+
+def has_kernel_of_inductor(target: Any) -> bool:
+    """Does Inductor generate code for an operator, or call the kernel that eager execution calls?"""
+    with needed("table of operators of Inductor"):
+        from torch._inductor.lowering import fallbacks, lowerings
+    packet = target.overloadpacket
+    if target in fallbacks or packet in fallbacks:
+        return False
+    return target in lowerings or packet in lowerings
+
+
+class _Donation:
+    """What Inductor asks of the forward's meta data while it compiles a backward: which inputs die in it."""
+
+    def __init__(self, dying: list[int]) -> None:
+        self.bw_donated_idxs = dying
+        self.static_input_indices: list[int] = []
+
+
+def compile_kernels(module: fx.GraphModule, inputs: list[torch.Tensor], mode: FakeTensorMode, dying: int | None = None) -> Boxed:
+    """The function of a graph without matrix products, as Inductor compiles it: of a list of tensors, which it empties.  inputs:
+    fakes of `mode` like those that come, whose strides nobody checks when it runs.  Results have the strides that the graph says.
+    dying: an input that nobody reads afterwards, over which it may write a result."""
     with needed("compiler of Inductor"):
-        from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+        import torch._inductor.lowering  # noqa: F401
+        from torch._guards import TracingContext, tracing
+        from torch._inductor import config
+        from torch._inductor.compile_fx import compile_fx_inner
+        from torch._inductor.utils import BoxedBool
+    output = module.graph.output_node()
+    output.meta["user_visible_output_idxs"] = list(range(len(cast("tuple[Any, ...]", output.args[0]))))
+    context, settings = TracingContext(mode), {"size_asserts": False, "nan_asserts": False}
+    if dying is not None:
+        context.fw_metadata = _Donation([dying])  # type: ignore[assignment]  # which has more than is asked of it here
+        settings["force_disable_caches"] = True  # by whose keys it would be the same graph
+    with tracing(context), config.patch(settings):
+        compiled: Any = compile_fx_inner(module, inputs, cudagraphs=BoxedBool(False), is_inference=False,
+                                         is_backward=dying is not None)
+    return cast(Boxed, getattr(compiled, "current_callable", None) or compiled)
 
-    def inner(module: fx.GraphModule, given: Any, **rest: Any) -> Any:
-        return around(compile_fx_inner, module, given, **rest)
 
-    patches = {"custom_partitioner_fn": partitioner, "force_disable_caches": True}
-    return cast(Callable[..., Any], compile_fx(gm, inputs, inner_compile=inner, config_patches=patches))
+@contextlib.contextmanager
+def all_at_once() -> Iterator[None]:
+    """The compilers of kernels that this thread begins within it run beside one another; at its end all have ended."""
+    with needed("compiler of Inductor"):
+        from torch._inductor.async_compile import AsyncCompile
+    wait, mine = AsyncCompile.wait, threading.get_ident()
+    waiting: list[tuple[Any, dict[str, Any]]] = []
+
+    def later(self: Any, scope: dict[str, Any]) -> None:
+        if threading.get_ident() == mine:
+            waiting.append((self, scope))
+        else:
+            wait(self, scope)
+
+    AsyncCompile.wait = later  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        AsyncCompile.wait = wait  # type: ignore[method-assign]
+        for one, scope in waiting:
+            wait(one, scope)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from .versions import needed
@@ -12,8 +14,11 @@ with needed("properties of tensors"):
 
     _use_count = torch._C._storage_Use_Count
     copy_all = torch._foreach_copy_
+    # a tensor over another's storage: (tensor, size, strides, elements that its offset is behind the tensor's)
+    _guards: Any = torch._C._dynamo.guards
+    reinterpret = _guards._reinterpret_tensor
 
-__all__ = ["copy_all", "holders", "is_dense", "suggest_memory_format"]
+__all__ = ["copy_all", "holders", "is_dense", "reinterpret", "suggest_memory_format"]
 
 
 def holders(storage: torch.UntypedStorage) -> int:

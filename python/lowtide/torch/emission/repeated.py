@@ -23,7 +23,8 @@ from torch import fx
 
 from ..compat import pytree
 from ..compat.aot import graph_module
-from .execute import BOXED, compile_graph, note_overwriting, overwriting
+from ..program.emitter import BOXED
+from .execute import compile_graph, note_overwriting, overwriting
 
 _APART = 8  # equal runs at most whose code is made for each
 _SHORT = 8  # nodes; of a shorter run the call costs as much as its lines

@@ -40,9 +40,12 @@ def note_left(node: fx.Node) -> None:
     node.meta[_LEFT] = True
 
 
-def compile_forward(module: fx.GraphModule, name: str, code: object) -> Callable[[list[Any]], Any]:
-    """A boxed function that computes module.graph, and marks the tensors that the backward of the same `code` overwrites."""
-    run = compile_graph(module, name)
+def compile_forward(module: fx.GraphModule, name: str, code: object, *, fixed: bool = False) -> Callable[[list[Any]], Any]:
+    """A boxed function that computes module.graph, and marks the tensors that the backward of the same `code` overwrites.
+
+    fixed: as of compile_graph.
+    """
+    run = compile_graph(module, name, fixed=fixed)
     (output,) = module.graph.find_nodes(op="output")
     places = [i for i, n in enumerate(output.args[0]) if isinstance(n, fx.Node) and _LEFT in n.meta]
     if not places:
@@ -59,11 +62,11 @@ def compile_forward(module: fx.GraphModule, name: str, code: object) -> Callable
     return boxed(forward)
 
 
-def compile_backward(module: fx.GraphModule, name: str, code: object) -> Callable[[list[Any]], Any]:
+def compile_backward(module: fx.GraphModule, name: str, code: object, *, fixed: bool = False) -> Callable[[list[Any]], Any]:
     """A boxed function that computes module.graph, and overwrites saved tensors that are still where the forward of the same `code`
-    left them, and that nobody else can reach.
+    left them, and that nobody else can reach.  fixed: as of compile_graph.
     """
-    run = compile_graph(module, name)
+    run = compile_graph(module, name, fixed=fixed)
     written = {over.saved for over in map(overwriting, module.graph.nodes) if over and over.saved}
     places = [i for i, node in enumerate(module.graph.find_nodes(op="placeholder")) if node.name in written]
     assert len(places) == len(written), "each saved tensor that is overwritten is an argument"

@@ -13,19 +13,21 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import fx
 
 from ...frontend import progress
-from ...frontend.errors import BudgetError, CallerError, CaptureError, fall_back
+from ...frontend.errors import BudgetError, CallerError, CaptureError, LowtideWarning, fall_back
+from ..clusters.prepare import traced_for
+from ..clusters.rewrite import NotClustered, with_clusters
 from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay
 from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
 from ..emission.emit import emit, emit_forward
 from ..emission.execute import boxed, compile_graph
-from ..emission.inductor import compile_with_inductor
 from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
 from ..program.program import Program
@@ -34,9 +36,9 @@ from ..runtime.backward_looks import look_at_backwards
 from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_tangent
-from ..tensors.storages import storages
+from ..tensors.storages import storages, trained_arguments
 from ..tracing.open_sizes import NotOpen, OpenSizes
-from ..tracing.own_kernels import own_kernels
+from ..tracing.own_kernels import kernels_of
 from ..tracing.scalars import SizeByNumber, Symbols
 from .graph_layout import GraphLayout
 from .group import Group
@@ -77,7 +79,7 @@ class CapturedGraph:
         stay = [self._group.stands_for.get(id(t), t) for t in example_inputs if _stays(t)]
         self._group.calls.know(stay, stay)
         look_at_backwards()
-        if self._settings.inner == "eager" and self._find is None:
+        if self._find is None:
             self._group.outside.meet(example_inputs, self._settings)
         self._compile(example_inputs)
         if self._find is None:
@@ -116,8 +118,6 @@ class CapturedGraph:
 
     def __call__(self, *args: Any) -> Any:
         group, record = self._group, self._record
-        if self._settings.inner != "eager":  # who runs its backward does not say so
-            return self._compiled(*args)
         if self._planner.updates:
             self._planner.updates.check(args, self._settings.whole)
         group.begin(record, self._settings, args)
@@ -173,13 +173,11 @@ class CapturedGraph:
             self._shown = self._open.sizes(example_inputs)
             self._fitting = {tuple(self._shown)}
         try:
-            if self._settings.inner == "inductor":
-                self._compiled = compile_with_inductor(self._gm, example_inputs, self.partition)
-                return
             code = object()
             compiler = aot_autograd(fw_compiler=self._run("forward", code), bw_compiler=self._run("backward", code),
-                                    inference_compiler=self._run("inference", code), partition_fn=self.partition)
-            with nothing_donated(), own_kernels():
+                                    inference_compiler=self._run("inference", code), partition_fn=self.partition,
+                                    **traced_for(self._settings.fuses))
+            with nothing_donated(), kernels_of(self._settings.fuses):
                 if self._symbols is None:
                     self._compiled = compiler(self._gm, example_inputs)
                     return
@@ -189,6 +187,12 @@ class CapturedGraph:
             self._symbols.seal()
         except (BudgetError, CaptureError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
+        except NotClustered as error:
+            warnings.warn(f"lowtide: this graph runs on eager kernels, since no clusters of its ops could be formed: {error}",
+                          LowtideWarning, stacklevel=2)
+            self._settings = replace(self._settings, inner="eager")
+            self._planner.use(self._settings)
+            self._trace(example_inputs)
         except CallerError as error:
             raise (error.__cause__ or error) from None  # what the caller's own function has raised
         except Exception as error:  # the tracer's, or ours that nobody foresaw: no reason to end a training
@@ -207,13 +211,13 @@ class CapturedGraph:
     def _run(self, side: str, code: object) -> Callable[..., Any]:
         """The compiler of a side; the two sides of a step have the same `code`."""
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
-            name = f"graph {self._record.number} {side}"
+            name, fixed = f"graph {self._record.number} {side}", self._open is None
             if side == "forward":
-                return self._leaving(compile_forward(module, name, code), place_of_assumed_tangent(module))
+                return self._leaving(compile_forward(module, name, code, fixed=fixed), place_of_assumed_tangent(module))
             if side == "backward":
                 tangents = len(list(filter(is_tangent, module.graph.nodes)))
-                return self._taking(compile_backward(module, name, code), tangents)
-            return compile_graph(self.forward_alone(module), name)
+                return self._taking(compile_backward(module, name, code, fixed=fixed), tangents)
+            return compile_graph(self.forward_alone(module), name, fixed=fixed)
 
         return compile_side
 
@@ -289,6 +293,8 @@ class CapturedGraph:
                 self._symbols.check(joint)
             if self._open:
                 self._open.concrete(joint, self._inputs)
+            if self._settings.fuses:
+                joint = with_clusters(joint, trained_arguments(self._inputs), real=True)
             planned = self._planner.plan(Traced(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open))
             if planned is None:
                 return None

@@ -42,7 +42,7 @@ def compile_captured(gm: fx.GraphModule, example_inputs: list[Any], settings: Se
         if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
             return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
                               "that a plan counts", settings.fallback, gm)
-    if any(_is_symbolic(value) for value in example_inputs) or settings.inner == "eager" and floats_of(gm):
+    if any(_is_symbolic(value) for value in example_inputs) or floats_of(gm):
         return EachShape(gm, settings, group, number)
     return CapturedGraph(settings, group, number).compile(gm, example_inputs)
 
@@ -61,12 +61,11 @@ class EachShape:
     def __init__(self, gm: fx.GraphModule, settings: Settings, group: Group, number: int | None = None) -> None:
         self._settings, self._group, self._number = settings, group, number
         labels_of(gm)  # while it is known where inputs come from
-        eager = settings.inner == "eager"
-        self._floats = floats_of(gm) if eager else []
-        self._numbers = {*self._floats, *(ints_of(gm) if eager else ())}
+        self._floats = floats_of(gm)
+        self._numbers = {*self._floats, *ints_of(gm)}
         self._gm = without_items(gm, self._floats) if self._floats else gm
         self._known: dict[Any, list[CapturedGraph]] = {}  # the one that was compiled last is the last
-        self._may_open = eager and number is None and settings.update == "step" and settings.layout != "exact" \
+        self._may_open = not settings.fuses and number is None and settings.update == "step" and settings.layout != "exact" \
             and not settings.techniques & TRANSFORMS
         self._opened: list[tuple[Any, CapturedGraph]] = []
         self._sizes: set[Any] = set()  # for which a plan was made

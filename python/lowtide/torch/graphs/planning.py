@@ -21,11 +21,13 @@ from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ...frontend.techniques import TRANSFORMS
+from ..clusters.overwriting import probe
 from ..compat.distributed import running_ddp
 from ..device.meter import bytes_held
 from ..pricing.costs import pricing
 from ..pricing.remembered import Remembered
 from ..program.lowering import lower
+from ..program.lowerings.cluster import cluster_of_node
 from ..program.lowerings.update import Updates
 from ..program.program import Program, made_gradient_bytes, updated_inputs, with_gradient
 from ..runtime.assumed_tangent import AssumedTangent
@@ -109,6 +111,10 @@ class GraphPlanner:
         self.written_results: set[int] = set()  # the same of results
         self._assumed_tangent: AssumedTangent | None = None  # whose code finds it as long as somebody holds it
 
+    def use(self, settings: Settings) -> None:
+        """From now on plan with these."""
+        self._settings = settings
+
     def plan(self, traced: Traced) -> Schedule | None:
         """The schedule of a traced graph's program; None for a graph that is planned later.
 
@@ -146,7 +152,7 @@ class GraphPlanner:
         progress.stage("lowering the graph")
         inputs, trained = traced.inputs, traced.trained
         program = lower(traced.joint if joint is None else joint, traced.num_forward_outputs, price,
-                        f"graph {self._record.number}", replays=settings.inner == "eager", trained=trained,
+                        f"graph {self._record.number}", trained=trained,
                         techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
                         changing=self.changing(inputs) if traced.trains and not settings.whole else (),
                         results=self.written_results)
@@ -159,7 +165,7 @@ class GraphPlanner:
             _check_all_are_updated(program, trained)
             program = in_one_call(program)
         return PlannableProgram.of(program, price=part_price, loss_scale=settings.loss_scale,
-                                   fused=settings.inner != "eager")
+                                   fused=settings.fuses)
 
     # ---- constrain
 
@@ -192,7 +198,7 @@ class GraphPlanner:
                 budget = self._share_of_training(traced, program, to_plan)
             record.to_plan = to_plan
             terms = Terms(constraints, budget)
-        if settings.inner == "eager" and settings.techniques & TRANSFORMS and not terms.constraints.alone:
+        if not settings.fuses and settings.techniques & TRANSFORMS and not terms.constraints.alone:
             self._say_once("together", TOGETHER)
         record.leaves = storages(traced.inputs[i] for i in with_gradient(program, traced.trained))
         return terms
@@ -216,8 +222,9 @@ class GraphPlanner:
 
     def _planned_either_way(self, traced: Traced, program: PlannableProgram, settings: Settings, terms: Terms) \
             -> tuple[Schedule, Report]:
-        """The plan of the program as it was traced, or of the same step whose backward computes the largest results of the
-        forward for itself (computed_again.py), which is planned where the first does not keep the budget or takes long.
+        """The plan of the program as it was traced, or of another one of the same step, which is planned where the first does not keep
+        the budget or takes long: with clusters that write over inputs that die; else with a backward that computes the largest
+        results of the forward for itself (computed_again.py).
 
         Raises BudgetError.
         """
@@ -226,12 +233,15 @@ class GraphPlanner:
         try:
             first = self._plan(program, settings, terms)
             limit = first[1].budget
-            if first[1].overhead <= _LITTLE or not first[1].transforms:
+            if first[1].overhead <= _LITTLE or not (first[1].transforms or settings.fuses):
                 return first
         except BudgetError as error:
             first, limit = error, error.budget
-        may = settings.inner == "eager" and "split" in settings.techniques and terms.constraints.alone
-        other = self._with_computed_again(traced, settings) if may else None
+        if settings.fuses:
+            other = self._with_twins(traced, settings) if "in_place" in settings.techniques else None
+        else:
+            may = "split" in settings.techniques and terms.constraints.alone
+            other = self._with_computed_again(traced, settings) if may else None
         if other is None:
             if isinstance(first, BudgetError):
                 raise first
@@ -244,12 +254,19 @@ class GraphPlanner:
             return first
         if not isinstance(first, BudgetError) and found.duration >= first[1].duration:
             return first
+        if settings.fuses:
+            return schedule_, found
         own = terms.constraints.graph(program)
         found.techniques.insert(0, Technique("recompute", "the largest results of the forward computed by the backward for itself",
                                              own.own_peak - found.own_peak, found.own_duration / own.duration - 1 if own.duration else 0.0,
                                              again_in(other.runs, other.graph)))
         found.own_peak, found.own_duration, found.ops = own.own_peak, own.duration, own.num_ops
         return schedule_, found
+
+    def _with_twins(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
+        """The program in which clusters may write over inputs that die, if Inductor's code does so for any (clusters/overwriting.py)."""
+        nodes = traced.joint.graph.find_nodes(op="call_function", target=torch.ops.lowtide.cluster.default)
+        return self._lowered(traced, settings) if probe(map(cluster_of_node, nodes)) else None
 
     def _with_computed_again(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program whose backward computes the largest results of the forward for itself, if there is one."""

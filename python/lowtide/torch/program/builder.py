@@ -8,7 +8,7 @@ import torch
 
 from ...frontend.draft import GraphBuilder, Op
 from ...frontend.errors import CaptureError
-from ..tensors.operators import DTYPES, Kernel, is_backward, is_tangent, leaves, values
+from ..tensors.operators import DTYPES, Kernel, late_nodes, leaves, values
 from ..tensors.storages import bytes_of, storage
 from ..tracing.origins import module_path, source_line
 from .emitter import Emitter, Run
@@ -27,16 +27,11 @@ class ProgramBuilder:
     def __init__(self, joint: torch.fx.GraphModule, state_bytes: int | None, replays: bool) -> None:
         self.graph = GraphBuilder()
         self.views: set[torch.fx.Node] = set()
-        self.late: set[torch.fx.Node] = set()
+        self.late = late_nodes(joint.graph)
         self.state_bytes, self.replays = state_bytes, replays
         self.one_kernel: list[tuple[Op, Op]] = []
         self.ready_after: dict[int, Op] = {}
         self._tensor_of: dict[int, int] = {}  # storage -> tensor
-        for node in joint.graph.nodes:
-            # tracing leaves the backward of a custom autograd function without a tag
-            if node.op != "output" and (is_backward(node) or is_tangent(node)
-                                        or not self.late.isdisjoint(node.all_input_nodes)):
-                self.late.add(node)
 
     def tensor(self, t: torch.Tensor, name: str, role: str | None = None) -> int:
         """The tensor of t's storage; made, and named, when the storage is new."""

@@ -12,6 +12,8 @@ from torch import fx
 from ..pricing.trial import Trial
 from .in_place import OutVariant
 
+BOXED = "lowtide_boxed"  # of a function: the same with its arguments in a list, which it empties
+DIRECT = "lowtide_direct"  # of such a function: what gives a form that checks nothing, for arguments that lie as they did
 Value = Any  # what a node of the joint graph is in code: a node, or (node, index) of several results
 
 
@@ -70,8 +72,12 @@ class Emitter:
     adds_parts = False
 
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
-        """The arguments of its node over which it can write the op's only output, with their fake tensors."""
+        """The arguments of its node over which it can write an output of the op, with their fake tensors."""
         return {}
+
+    def result_over(self, node: fx.Node, name: str) -> int:
+        """Which of the op's outputs it writes over that argument."""
+        return 0
 
     def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]] | None:
         """The operator that a part of its node's op calls, and the whole's arguments by the names of that operator's

@@ -30,11 +30,12 @@ def pair(builder: ProgramBuilder, joint: fx.GraphModule, outputs: list[int]) -> 
         node = op.runs.node
         for name, operand in op.runs.emitter.overwritable(node).items() if node else ():
             tensor = builder.find(operand)
+            result = op.runs.emitter.result_over(node, name)
             if tensor not in producer or tensor in outputs or producer[tensor] is builder.graph.barrier \
-                    or tensor in op.mutates or storage(operand) in seen or len(op.outputs) != 1 \
-                    or tensors[tensor]["bytes"] != tensors[op.outputs[0]]["bytes"]:
+                    or tensor in op.mutates or storage(operand) in seen or result >= len(op.outputs) \
+                    or tensors[tensor]["bytes"] != tensors[op.outputs[result]]["bytes"]:
                 continue
-            op.in_place.append([tensor, op.outputs[0]])
+            op.in_place.append([tensor, op.outputs[result]])
             op.runs = replace(op.runs, over={**op.runs.over, tensor: name})
 
 

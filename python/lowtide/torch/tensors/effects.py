@@ -17,7 +17,7 @@ from ..compat.dispatch import OpOverload, effect_of
 
 _PYTORCHS = ("aten", "prims", "prim", "inductor", "inductor_prims", "mkldnn", "mkl", "mkldnn_prepacked", "onednn",
              "quantized", "quantized_decomposed", "sparse", "rngprims", "profiler", "fbgemm", "torchvision",
-             "torchaudio")
+             "torchaudio", "lowtide")
 
 
 @functools.cache
@@ -40,7 +40,7 @@ def may_communicate(op: OpOverload) -> bool:
 
 
 def is_of_pytorch(op: OpOverload) -> bool:
-    """Is `op` PyTorch's or one of its libraries', whose code is known, and not a user's own?"""
+    """Is `op` PyTorch's or one of its libraries', or Lowtide's, whose code is known, and not a user's own?"""
     return op.namespace in _PYTORCHS
 
 

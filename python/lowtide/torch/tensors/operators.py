@@ -115,6 +115,16 @@ def is_backward(node: torch.fx.Node) -> bool:
     return "backward" in node.meta.get("partitioner_tag", "")
 
 
+def late_nodes(graph: torch.fx.Graph) -> set[torch.fx.Node]:
+    """The nodes of a joint graph that belong behind the barrier.  Tracing leaves the backward of a custom autograd function
+    without a tag, so what follows from the backward is of the backward."""
+    late: set[torch.fx.Node] = set()
+    for node in graph.nodes:
+        if node.op != "output" and (is_backward(node) or is_tangent(node) or not late.isdisjoint(node.all_input_nodes)):
+            late.add(node)
+    return late
+
+
 def touched_bytes(tensors: list[torch.Tensor]) -> int:
     """Bytes a kernel moves: each view once, and of a broadcast (stride 0) only what is stored."""
     total, seen = 0, set()

@@ -37,7 +37,7 @@ from ..compat.fake import (
 from ..ranks.shared import refuse_shared
 from ..tensors.arguments import map_tensors, tensors_in
 from .origins import MODULE, at_line, mark_modules
-from .own_kernels import own_kernels
+from .own_kernels import kernels_of
 
 LossFunction = Callable[..., Any]
 Numbers = Literal["f32", "bf16", "amp"]
@@ -205,13 +205,14 @@ def loss_and_others(result: Any) -> list[Any]:
     return [result.loss, result] if isinstance(getattr(result, "loss", None), torch.Tensor) else [result]
 
 
-def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:
+def trace_step(build: Callable[[], Built], dtype: str, decompositions: dict[Any, Any] | None = None) -> torch.fx.GraphModule:
     """The joint graph of one training step, with descriptors on its placeholders and outputs.
 
     build: called with nothing while every new tensor is fake; returns the module, its inputs, and the
         loss function, which is called as loss(module, *inputs) and returns the loss or a tuple that
         begins with it.  Without a loss function the module's own result is the loss.
     dtype: "f32" (as built), "bf16" (parameters, buffers and inputs), "amp" (autocast to bf16).
+    decompositions: what operators become, for a tracing that keeps no kernels whole.
 
     Raises CaptureError, and ValueError for another dtype.
     """
@@ -228,8 +229,8 @@ def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:
         inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
         inputs = map_tensors(fake, tuple(inputs))
         step = _Step(fake.module(model), loss, dtype == "amp")
-        with contextlib.ExitStack() as stack, mode, preserve_node_meta(), own_kernels():
-            return aot_export_joint_with_descriptors(stack, step, inputs).graph_module
+        with contextlib.ExitStack() as stack, mode, preserve_node_meta(), kernels_of(decompositions is not None):
+            return aot_export_joint_with_descriptors(stack, step, inputs, decompositions=decompositions).graph_module
     except CaptureError:
         raise
     except DataDependentOutputException as error:

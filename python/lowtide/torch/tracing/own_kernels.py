@@ -55,6 +55,11 @@ def own_kernels() -> Iterator[None]:
             op._dispatch_cache.clear()
 
 
+def kernels_of(fused: bool) -> contextlib.AbstractContextManager[None]:
+    """What a tracing with clusters, or one without, keeps whole."""
+    return contextlib.nullcontext() if fused else own_kernels()
+
+
 def _without_a_draw_of_all_or_nothing(traced: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def dropout(x: torch.Tensor, p: float, train: bool | None) -> torch.Tensor:
         if train and p == 1 and x.numel() > 0:

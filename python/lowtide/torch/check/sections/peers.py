@@ -69,7 +69,7 @@ def inductor(context: Context) -> None:
             run = torch.compile(module, backend="inductor")
             found[ratio] = _peer(context, name, run, module, inputs, beside)
     for ratio, peak in found.items():
-        for inner, options in (("Inductor's kernels", {"inner": "inductor"}), ("eager kernels", {})):
+        for inner, options in (("fused kernels", {"inner": "fused"}), ("eager kernels", {"inner": "eager"})):
             what = f"{inner} at the peak of Inductor {ratio}"
             if ratio < 1 and context.has_time(25, what):
                 check_plan(context, what, module, inputs, peak, beside, **options)

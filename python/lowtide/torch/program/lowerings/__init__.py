@@ -4,6 +4,7 @@
 * batch_norm.py: new running statistics, which are computed once, and a norm.
 * random_draws.py: a large random draw may be repeated, from the generator's state before it.
 * barrier.py: returns to the user between forward and backward.
+* cluster.py: what Inductor compiled of several ops, as one.
 * call.py: every other node, which is one op.  in_place.py: the operands that its operator can overwrite.
 
 To add one, write its file and insert its Lowering here, before those that would match its nodes.
@@ -18,13 +19,14 @@ from torch import fx
 from ..program import Program
 from .batch_norm import BatchNorm, BatchNormBackward
 from .call import Call
+from .cluster import ClusterLowering
 from .dropout import Dropout
 from .interface import Lowering
 from .random_draws import RandomDraw
 
 __all__ = ["LOWERINGS", "Lowering", "lowering_of"]
 
-LOWERINGS: tuple[Lowering, ...] = (Dropout(), BatchNorm(), BatchNormBackward(), RandomDraw(), Call())
+LOWERINGS: tuple[Lowering, ...] = (ClusterLowering(), Dropout(), BatchNorm(), BatchNormBackward(), RandomDraw(), Call())
 
 
 def lowering_of(node: fx.Node, arguments: dict[str, Any]) -> Lowering:

@@ -1,0 +1,226 @@
+"""Clusters as they run: one operator for all, and a table of what each computes.
+
+`lowtide::cluster(key, given)` computes the cluster of that key: what a graph calls for it, what its price is measured of, and what
+fake tensors go through.  Planned code calls the compiled function itself (`Cluster.run`), whose list of arguments is emptied.
+
+A key says what the cluster computes: operators, arguments, and how its inputs lie.  Equal layers have equal keys, and are compiled
+once.  A cluster that Inductor cannot compile runs op by op.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from ...frontend import progress
+from ...frontend.errors import LowtideWarning
+from ..compat import pytree
+from ..compat.fake import FakeTensorMode
+from ..compat.inductor import all_at_once, compile_kernels
+
+prims = torch.ops.prims
+_OPERATOR = torch.library.Library("lowtide", "FRAGMENT")
+_OPERATOR.define("cluster(str key, Tensor[] given) -> Tensor[]")
+
+Boxed = Callable[[list[Any]], Any]
+
+_known: dict[str, Cluster] = {}
+_said = False
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The code of a cluster that writes result `result` over input `given` (overwriting.py)."""
+
+    run: Boxed
+    given: int
+    result: int
+
+
+class Cluster:
+    """What a cluster computes.  module: its graph.  inputs, results: fake tensors, as they lie.  names: of its operators.  repeats:
+    has it the same bits each time?"""
+
+    def __init__(self, key: str, module: fx.GraphModule, inputs: list[torch.Tensor], results: list[torch.Tensor], repeats: bool) -> None:
+        self.key, self.module, self.inputs, self.results, self.repeats = key, module, inputs, results, repeats
+        self.names = [node.target.overloadpacket.__name__ for node in module.graph.nodes
+                      if node.op == "call_function" and hasattr(node.target, "overloadpacket")]
+        self.why_not = ""  # compiled; empty where it is
+        self._compiled: Boxed | None = None
+        self.is_probed = False  # has a twin been looked for?
+        self.twin: Twin | None = None
+
+    def __repr__(self) -> str:
+        return f"cluster_{self.key}"
+
+    @property
+    def is_compiled(self) -> bool:
+        return self._compiled is not None
+
+    def compile(self) -> None:
+        """By Inductor; where that cannot be, `why_not` says why."""
+        if self._compiled is None and not self.why_not:
+            try:
+                # Inductor changes the graph that it is given, and what runs op by op is this one
+                self._compiled = compile_kernels(copy_of(self.module), self.inputs, mode_of(self))
+            except Exception as error:  # any of its parts may refuse, a compiler that is not there for one
+                self.why_not = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:200]
+
+    def run(self, given: list[Any]) -> Any:
+        """Its results.  given: tensors like `inputs`; it is emptied."""
+        if self._compiled is None:
+            compile_clusters([self])
+        return self._compiled(given) if self._compiled else self.op_by_op(given)
+
+    def first_run(self, given: list[Any], over: Twin | None = None) -> tuple[Any, Boxed]:
+        """Its results, and what gives them for arguments that lie like these; over: by that twin.
+
+        The compiled code checks nothing of what it reads.  What lies otherwise than the graph says, as a kernel may return it that
+        is not its fake, is computed op by op; and so is a cluster of whose results two share a storage, or one an input's.
+        """
+        matches = len(given) == len(self.inputs) and all(
+            (t.shape, t.stride(), t.dtype) == (like.shape, like.stride(), like.dtype) for t, like in zip(given, self.inputs, strict=True))
+        if not matches:
+            return self.op_by_op(given), self.op_by_op
+        taken = {t.untyped_storage().data_ptr() for i, t in enumerate(given) if t.numel() and not (over and i == over.given)}
+        results = list(over.run(given) if over else self.run(given))
+        for i, t in enumerate(results):
+            pointer = t.untyped_storage().data_ptr()
+            if t.numel() and pointer in taken:
+                results[i] = t.clone()
+                self.why_not = "results share a storage"
+            taken.add(pointer)
+        if self._compiled is None or self.why_not:
+            return results, self.op_by_op
+        return results, over.run if over else self._compiled
+
+    def op_by_op(self, given: list[Any]) -> list[torch.Tensor]:
+        """The same by PyTorch's own kernels."""
+        values: dict[fx.Node, Any] = {}
+        nodes = list(self.module.graph.nodes)
+        last = {source: node for node in nodes for source in node.all_input_nodes}
+        for node in nodes:
+            if node.op == "placeholder":
+                values[node] = given.pop(0)
+            elif node.op == "output":
+                return [_laid_out(values[n], like) for n, like in zip(node.args[0], self.results, strict=True)]
+            else:
+                target = _OWN_DRAWS.get(node.target, node.target)
+                args, kwargs = pytree.tree_map_only(fx.Node, values.__getitem__, (node.args, node.kwargs))
+                values[node] = target(*args, **kwargs)
+                for source in node.all_input_nodes:
+                    if last[source] is node:
+                        values.pop(source, None)
+        raise AssertionError("a graph has an output")
+
+
+class Site:
+    """One place in the code that calls a cluster."""
+
+    def __init__(self, cluster: Cluster, over: Twin | None = None) -> None:
+        self._cluster, self._over = cluster, over
+        self._run: Boxed = over.run if over else cluster.run
+
+    def checked(self, given: list[Any]) -> Any:
+        """Its results, whatever lies as it may."""
+        results, self._run = self._cluster.first_run(given, self._over)
+        return results
+
+    def direct(self) -> Boxed:
+        """What gives its results where all lies as it did when it was checked."""
+        return self._run
+
+
+def compile_clusters(clusters: Iterable[Cluster]) -> None:
+    """Compile those that are not yet, beside one another; say once what cannot be."""
+    new = [cluster for cluster in dict.fromkeys(clusters) if not cluster.is_compiled and not cluster.why_not]
+    if new:
+        try:
+            with all_at_once():
+                for i, cluster in enumerate(new):
+                    progress.stage("compiling fused kernels", i, len(new))
+                    cluster.compile()
+                progress.stage("compiling fused kernels", len(new), len(new))
+        except Exception:  # one of the compilers that ran beside one another has failed: each by itself
+            for cluster in new:
+                cluster._compiled = None
+                cluster.compile()
+        _say(new)
+
+
+def _say(clusters: list[Cluster]) -> None:
+    global _said
+    failed = [cluster for cluster in clusters if cluster.why_not]
+    if failed and not _said:
+        _said = True
+        warnings.warn(f"lowtide: Inductor could not compile {len(failed)} of {len(clusters)} clusters of ops, which run op by op: "
+                      f"{failed[0].why_not}", LowtideWarning, stacklevel=2)
+
+
+def cluster_of(key: str, make: Callable[[], Cluster]) -> Cluster:
+    """The cluster of that key; made where it is new."""
+    if key not in _known:
+        _known[key] = make()
+    return _known[key]
+
+
+def known_cluster(key: str) -> Cluster:
+    return _known[key]
+
+
+def copy_of(module: fx.GraphModule) -> fx.GraphModule:
+    graph = fx.Graph()
+    values: dict[fx.Node, fx.Node] = {}
+    graph.output(graph.graph_copy(module.graph, values))
+    copy = fx.GraphModule(module, graph)
+    for node in copy.graph.nodes:
+        if node.op == "output":
+            node.meta = dict(module.graph.output_node().meta)
+    return copy
+
+
+def mode_of(cluster: Cluster) -> FakeTensorMode:
+    mode: Any = next(t.fake_mode for t in (*cluster.inputs, *cluster.results) if hasattr(t, "fake_mode"))
+    return mode
+
+
+def _laid_out(t: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    if t.stride() == like.stride() and t.untyped_storage().nbytes() == like.untyped_storage().nbytes():
+        return t
+    made = torch.empty_strided([int(n) for n in like.shape], [int(n) for n in like.stride()], dtype=t.dtype, device=t.device)
+    return made.copy_(t)
+
+
+def _draw(size: list[int], seed: torch.Tensor, mode: str, **_: Any) -> torch.Tensor:
+    generator = torch.Generator(seed.device).manual_seed(int(seed.item()) % 2**63)
+    function = torch.rand if mode == "rand" else torch.randn
+    return function(size, generator=generator, device=seed.device, dtype=torch.float32)
+
+
+def _draw_integers(low: int, high: int, size: list[int], seed: torch.Tensor) -> torch.Tensor:
+    generator = torch.Generator(seed.device).manual_seed(int(seed.item()) % 2**63)
+    return torch.randint(low, high, size, generator=generator, device=seed.device)
+
+
+_OWN_DRAWS: dict[Any, Any] = {}
+
+
+def enter_draws() -> None:
+    """Draws from a seed, by PyTorch's own generators: Inductor's operators draw from the default one, so no draw could repeat."""
+    if not _OWN_DRAWS:
+        _OWN_DRAWS.update({prims.inductor_random.default: _draw, prims.inductor_randint.default: _draw_integers})
+
+
+@torch.library.impl(_OPERATOR, "cluster", "CompositeExplicitAutograd")
+def _cluster(key: str, given: list[torch.Tensor]) -> list[torch.Tensor]:
+    return list(_known[key].run(list(given)))
+
+
+@torch.library.register_fake("lowtide::cluster", lib=_OPERATOR)
+def _fake_cluster(key: str, given: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in _known[key].results]

@@ -1,0 +1,65 @@
+"""A joint graph traced with Inductor's decompositions -> the graph whose nodes are clustered.
+
+Inductor's own passes run on it (patterns of attention, folded constants, padded products).  They replace random draws by functions
+of seeds.  One op draws all seeds of a graph from the default generator, as Inductor's code does, so that the loss has its bits; it
+runs once, and whatever reads a seed can be computed again with the same numbers.  The seeds are views of that one result: as
+arguments of their own they leave equal layers equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+
+from ..compat.fake import detect_fake_mode
+from ..compat.inductor import decompositions, joint_passes
+from ..tracing.gradient_layout import lay_out_gradients
+from ..tracing.real_types import correct_types
+from ..tracing.shared_inputs import tell_apart
+from ..tracing.unused_results import lay_out_sums
+from .kinds import SEED
+
+aten, prims = torch.ops.aten, torch.ops.prims
+
+
+def traced_for(fused: bool) -> dict[str, Any]:
+    """Arguments of AOTAutograd for a tracing with clusters, or for one without."""
+    return {"decompositions": decompositions()} if fused else {}
+
+
+def prepared(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.GraphModule:
+    """joint is changed.  trained: as of lay_out_gradients.  real: can kernels run here?"""
+    inputs = [node.meta.get("val") for node in joint.graph.find_nodes(op="placeholder")]  # none of what is no tensor
+    mode = detect_fake_mode(inputs)
+    assert mode is not None, "a graph is traced with fake tensors"
+    joint = joint_passes(joint, mode)
+    _draw_seeds_once(joint.graph)
+    FakeTensorProp(joint, mode).propagate_dont_convert_inputs(*inputs)  # passes leave fakes that share no storages
+    if real:
+        tell_apart(joint, trained)
+        correct_types(joint, lay_out_sums(joint))
+    lay_out_gradients(joint, trained)
+    joint.recompile()
+    return joint
+
+
+def _draw_seeds_once(graph: fx.Graph) -> None:
+    for node in list(graph.nodes):
+        made: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None
+        if node.target is prims.inductor_seeds.default:
+            count, device = node.args
+            made = aten.randint.low, (-2**63, 2**63 - 1, [count]), {"dtype": torch.int64, "device": device}
+        elif node.target is prims.inductor_lookup_seed.default:
+            seeds, i = node.args
+            made = aten.select.int, (seeds, 0, i), {}
+        if made:
+            target, args, kwargs = made
+            with graph.inserting_before(node):
+                new = graph.call_function(target, args, kwargs)
+            new.meta = node.meta | {SEED: True}
+            node.replace_all_uses_with(new)
+            graph.erase_node(node)

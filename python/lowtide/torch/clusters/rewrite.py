@@ -1,0 +1,143 @@
+"""A joint graph -> the same step with its clusters as ops."""
+
+from __future__ import annotations
+
+import heapq
+import operator
+from collections.abc import Container
+from typing import Any
+
+import torch
+from torch import fx
+
+from ...frontend import progress
+from ...frontend.errors import CaptureError
+from ..compat.dispatch import OpOverload
+from .cluster import Cluster, compile_clusters, enter_draws
+from .form import Form, form_of
+from .groups import ORDERED, Group, Groups, grouped
+from .kinds import Kinds
+from .prepare import prepared
+
+BORDERS = "lowtide_borders"  # meta of a cluster's node: why it ends where it does
+
+_NOT_OF_A_CLUSTER = ("val", "tensor_meta", "desc", "original_aten", "ac_graph_id", "recompute")
+
+
+def clustered(joint: fx.GraphModule) -> tuple[fx.GraphModule, list[Cluster]]:
+    """The graph with its clusters as ops, and these, each once.  joint: as prepare.py leaves it; it is not changed."""
+    enter_draws()
+    kinds = Kinds(joint)
+    groups = grouped(kinds)
+    writer = _Writer(joint, groups)
+    return writer.graph_module(), list(dict.fromkeys(form.cluster for form in writer.forms.values()))
+
+
+class NotClustered(Exception):
+    """Inductor's passes, or the forming of clusters, have failed on a graph."""
+
+
+def with_clusters(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.GraphModule:
+    """A joint graph that was traced for clusters (prepare.traced_for) -> the same step with clusters as ops.  joint is changed.
+
+    trained: as of lay_out_gradients.  real: can kernels run here?  If so the clusters are compiled.  Raises NotClustered, and CaptureError
+    for a graph that no plan can run.
+    """
+    progress.stage("forming clusters of ops")
+    try:
+        made, clusters = clustered(prepared(joint, trained, real))
+    except CaptureError:
+        raise
+    except Exception as error:  # Inductor's passes may meet what nobody has seen yet
+        raise NotClustered(f"{type(error).__name__}: {(str(error).strip().splitlines() or ['no message'])[0]}") from error
+    if real:
+        compile_clusters(clusters)
+    return made
+
+
+class _Writer:
+    def __init__(self, joint: fx.GraphModule, groups: Groups) -> None:
+        self._joint, self._groups, self._kinds = joint, groups, groups.kinds
+        self._graph = fx.Graph()
+        self._made: dict[fx.Node, fx.Node] = {}
+        self.forms = {group: form_of(joint, groups, group) for group in groups.all()}
+
+    def graph_module(self) -> fx.GraphModule:
+        for unit in self._in_order():
+            if isinstance(unit, Group):
+                self._cluster(unit, self.forms[unit])
+            else:
+                self._copy(unit)
+        self._copy(self._kinds.nodes[-1])
+        made = fx.GraphModule(self._joint, self._graph)
+        made.meta.update(self._joint.meta)
+        return made
+
+    def _unit(self, node: fx.Node) -> Group | fx.Node:
+        return self._groups.of.get(node, node)
+
+    def _in_order(self) -> list[Group | fx.Node]:
+        """Clusters and ops for themselves, each after what it reads; else where the last of a cluster's nodes is."""
+        kinds, place = self._kinds, self._kinds.place
+        units: dict[Group | fx.Node, int] = {}
+        for node in kinds.nodes:
+            if node.op != "output" and not kinds.passes_on(node) and not (node in self._groups.copied and node not in self._groups.of):
+                units[self._unit(node)] = place[node]  # of a cluster's nodes the last
+        needs: dict[Any, set[Any]] = {}
+        effect = None
+        for unit in units:
+            read = self.forms[unit].inputs if isinstance(unit, Group) else unit.all_input_nodes
+            needs[unit] = {self._unit(maker) for node in read for maker in kinds.makers(node)} - {unit}
+        for node in kinds.nodes:
+            if kinds.apart.get(node) in ORDERED:
+                if effect is not None:
+                    needs[node].add(effect)
+                effect = node
+        readers: dict[Any, list[Any]] = {unit: [] for unit in units}
+        for unit, needed in needs.items():
+            for one in needed:
+                readers[one].append(unit)
+        missing = {unit: len(needed) for unit, needed in needs.items()}
+        index = {unit: i for i, unit in enumerate(units)}
+        ready = [(units[unit], index[unit], unit) for unit in units if not missing[unit]]
+        heapq.heapify(ready)
+        found: list[Group | fx.Node] = []
+        while ready:
+            unit = heapq.heappop(ready)[2]
+            found.append(unit)
+            for reader in readers[unit]:
+                missing[reader] -= 1
+                if not missing[reader]:
+                    heapq.heappush(ready, (units[reader], index[reader], reader))
+        assert len(found) == len(units), "clusters form no loop"
+        return found
+
+    def _get(self, node: fx.Node) -> fx.Node:
+        if node not in self._made:
+            assert self._kinds.passes_on(node), f"{node} is read before it is made"
+            self._copy(node)
+        return self._made[node]
+
+    def _copy(self, node: fx.Node) -> None:
+        for source in node.all_input_nodes:
+            self._get(source)
+        self._made[node] = self._graph.node_copy(node, self._made.__getitem__)
+
+    def _cluster(self, group: Group, form: Form) -> None:
+        inputs = [self._get(node) for node in form.inputs]
+        made = self._graph.create_node("call_function", torch.ops.lowtide.cluster.default, (form.cluster.key, inputs), {},
+                                       name="fused_" + "_".join(_words(group.nodes)))
+        meta = {key: value for key, value in group.nodes[-1].meta.items() if key not in _NOT_OF_A_CLUSTER}
+        meta |= {"partitioner_tag": "is_backward" if group.late else "is_forward", BORDERS: self._groups.borders(group)}
+        made.meta = meta | {"val": [node.meta["val"] for node in form.results]}
+        for i, node in enumerate(form.results):
+            item = self._graph.call_function(operator.getitem, (made, i))
+            item.meta = meta | {"val": node.meta["val"]}
+            self._made[node] = item
+
+
+def _words(nodes: list[fx.Node]) -> list[str]:
+    """The first of its operators, for a name."""
+    names = dict.fromkeys(node.target.overloadpacket.__name__.strip("_") for node in nodes
+                          if isinstance(node.target, OpOverload))
+    return list(names)[:3]

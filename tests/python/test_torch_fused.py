@@ -1,0 +1,273 @@
+"""Plans over clusters: each is one op that Inductor compiled, and a planned step has the bits of the step without a plan."""
+
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+from lowtide.torch.clusters import cluster as clusters
+from lowtide.torch.device.meter import peak_rise
+from torch import nn
+from torch_run import alone, equal, fresh, train, twin
+from torch_zoo import Cnn, DropoutMlp
+
+import lowtide
+
+needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler on a CPU")
+
+
+@pytest.fixture(autouse=True)
+def by_itself(monkeypatch):
+    with alone(monkeypatch):
+        yield
+
+
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Clusters run op by op, which takes no compiler's time."""
+    def refuses(*_):
+        raise RuntimeError("no compiler here")
+
+    monkeypatch.setattr(clusters, "compile_kernels", refuses)
+    monkeypatch.setattr(clusters, "_known", {})
+    monkeypatch.setattr(clusters, "_said", True)
+
+
+def planned(module, inputs, budget, **options):
+    """A twin of the module under a plan, and its report."""
+    torch._dynamo.reset()
+    mine = twin(module)
+    step = lowtide.torch.optimize(mine, inputs, budget=budget, inner="fused", costs="cpu", fallback="error", **options)
+    return mine, step, lowtide.torch.reports()[-1]
+
+
+def kinds(graph):
+    return [graph.op(op).kind for op in graph.order]
+
+
+def attributes_of(op):
+    return json.loads(op.attributes)
+
+
+def clusters_of(graph):
+    return [graph.op(op) for op in graph.order if graph.op(op).kind == "lowtide.cluster"]
+
+
+@needs_compiler
+def test_a_plan_over_clusters_keeps_bits_and_budget(tmp_path):
+    module, inputs = fresh(lambda: (DropoutMlp(), (torch.randn(256, 256),)))
+    whole = twin(module)
+    expected = train(whole, inputs, torch.compile(whole))
+    roomy, step, _ = planned(module, inputs, "1GiB")
+    unplanned = train(roomy, inputs, step)
+    assert equal(unplanned, expected)  # Inductor draws the same masks, and fuses the same here
+    tight, step, report = planned(module, inputs, "85%")
+    assert equal(train(tight, inputs, step), unplanned)
+    assert report.again and report.peak <= report.budget
+    assert report.exactness.equal and not report.exactness.as_eager and "identical to the same fused kernels" in str(report)
+    kernels = report.fused_kernels
+    assert report.inner.startswith("fused") and f"; {len(kernels)} fused kernels, bit-identical" in str(report)
+    assert all(kernel.ops and kernel.borders and kernel.phase in ("forward", "backward") for kernel in kernels)
+    assert sum(kernel.runs - 1 for kernel in kernels) <= sum(names.total() for names in report.again.values())
+    assert any(kernel.like > 1 for kernel in kernels)
+    report.save_html(tmp_path / "plan.html")
+    page = (tmp_path / "plan.html").read_text()
+    assert f"{len(kernels)} fused kernels" in page and kernels[0].name in page and page.rstrip().endswith("</html>")
+    tight.zero_grad()
+    assert peak_rise(lambda: step(*inputs).backward()) <= report.peak - report.inputs
+
+
+@needs_compiler
+def test_saved_tensors_that_a_hook_has_laid_out_otherwise_are_read_as_they_lie():
+    module, inputs = fresh(lambda: (nn.Sequential(nn.Linear(256, 64), nn.Tanh(), nn.Linear(64, 32), nn.Tanh()), (torch.randn(64, 256),)))
+    mine, step, _ = planned(module, inputs, "1GiB")
+
+    def gradients():
+        mine.zero_grad()
+        step(*inputs).square().mean().backward()
+        return [p.grad.clone() for p in mine.parameters()]
+
+    gradients()
+    expected = gradients()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.t().contiguous().t() if t.dim() == 2 else t, lambda t: t):
+        for got, other in zip(gradients(), expected, strict=True):
+            torch.testing.assert_close(got, other)
+    assert equal(gradients(), expected)
+
+
+class Sized(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, x, factor=1.0):
+        return (self.b(nn.functional.gelu(self.a(x))) * factor).square().mean()
+
+
+def test_sizes_numbers_and_forwards_alone(uncompiled):
+    module = Sized()
+    step = lowtide.torch.optimize(module, budget="1GiB", inner="fused", fallback="error", costs="cpu")
+    for n, factor in ((4, 1.0), (5, 1.0), (6, 1.0), (6, 2.5), (6, 3.5)):
+        x = torch.randn(n, 16)
+        step(x, factor).backward()
+        torch.testing.assert_close(step(x, factor), module(x, factor))
+    with torch.no_grad():
+        torch.testing.assert_close(step(x), module(x))
+    assert "erf" in lowtide.torch.reports()[-1].fused_kernels[0].ops
+
+
+class Gates(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = nn.functional.silu(layer(x))
+        return x.square().mean()
+
+
+@needs_compiler
+def test_clusters_write_over_inputs_that_die():
+    module, inputs = fresh(lambda: (Gates(), (torch.randn(256, 64),)))
+    roomy, step, unplanned = planned(module, inputs, "1GiB")
+    expected = train(roomy, inputs, step)
+    tight, step, report = planned(module, inputs, int(unplanned.own_peak * 0.7))
+    over = [key[1] for key in report.plan.steps if key[0] == "compute_in_place"]
+    assert over and all(report.graph.op(op).kind == "lowtide.cluster" for op in over)
+    assert equal(train(tight, inputs, step), expected)
+    tight.zero_grad()
+    rise = peak_rise(lambda: step(*inputs).backward())
+    assert report.peak - report.inputs - 64 <= rise <= report.peak - report.inputs  # to the byte, but for the autograd engine's scalars
+    tight.zero_grad()
+    warnings.filterwarnings("ignore", "lowtide: the budget is not kept", lowtide.torch.OverBudgetWarning)  # by what is retained
+    loss = step(*inputs)
+    loss.backward(retain_graph=True)  # which reads what is saved again
+    first = [p.grad.clone() for p in tight.parameters()]
+    tight.zero_grad()
+    loss.backward()
+    assert equal(first, [p.grad for p in tight.parameters()])
+
+
+@needs_compiler
+def test_statistics_move_once_and_norms_run_again():
+    module, inputs = fresh(lambda: (Cnn(), (torch.randn(4, 3, 16, 16), torch.randint(10, (4,)))))
+    roomy, step, _ = planned(module, inputs, "1GiB")
+    unplanned = train(roomy, inputs, step)
+    plain = twin(module)
+    for got, expected in zip(unplanned, train(plain, inputs, plain), strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)
+    tight, step, report = planned(module, inputs, "85%")
+    assert equal(train(tight, inputs, step), unplanned)
+    assert report.again
+
+
+def test_a_cluster_that_cannot_be_compiled_runs_op_by_op_with_the_same_masks(uncompiled, monkeypatch):
+    monkeypatch.setattr(clusters, "_said", False)
+    module, inputs = fresh(lambda: (DropoutMlp(), (torch.randn(256, 256),)))
+    with pytest.warns(lowtide.torch.LowtideWarning, match="clusters of ops, which run op by op: RuntimeError: no compiler here"):
+        roomy, step, _ = planned(module, inputs, "1GiB")
+    unplanned = train(roomy, inputs, step)
+    tight, step, report = planned(module, inputs, "90%")  # and no second warning
+    assert report.again and equal(train(tight, inputs, step), unplanned)
+
+
+def test_a_graph_without_clusters_runs_on_eager_kernels(uncompiled, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("a pass of Inductor")
+
+    monkeypatch.setattr("lowtide.torch.clusters.rewrite.prepared", fails)
+    module, inputs = Sized(), (torch.randn(8, 16),)
+    with pytest.warns(lowtide.torch.LowtideWarning, match="runs on eager kernels, .*RuntimeError: a pass of Inductor"):
+        step = lowtide.torch.optimize(module, inputs, budget="1GiB", inner="fused", fallback="error", costs="cpu")
+    assert torch.equal(step(*inputs), module(*inputs))
+    report = lowtide.torch.reports()[-1]
+    assert report.exactness.as_eager and not report.fused_kernels and report.inner.startswith("eager")
+
+
+def test_what_lies_otherwise_than_the_graph_says_is_computed_all_the_same(monkeypatch):
+    monkeypatch.setattr(clusters, "compile_kernels", lambda *_: pytest.fail("nothing runs compiled"))
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    graph.output((graph.call_function(torch.ops.aten.sin.default, (x,)),))
+    with torch._subclasses.FakeTensorMode():
+        like = torch.empty(3, 4)
+    cluster = clusters.Cluster("sine", torch.fx.GraphModule({}, graph), [like], [like], True)
+    given = torch.randn(4, 3).t()
+    (result,), run = cluster.first_run([given])
+    assert torch.equal(result, given.sin()) and result.stride() == like.stride()
+    assert torch.equal(run([given])[0], given.sin())
+
+
+class Blocks(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.LayerNorm(32), nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 32), nn.Dropout(0.1))
+                                    for _ in range(depth))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return x.square().mean()
+
+
+def test_equal_layers_are_equal_clusters():
+    def distinct(depth):
+        graph = lowtide.torch.capture(Blocks(depth), torch.randn(8, 32), fused=True)
+        found = clusters_of(graph)
+        return len(found), len({op.arguments["key"] for op in found})
+
+    (few, keys), (many, same) = distinct(4), distinct(7)
+    assert many > few and keys == same
+
+
+def test_clusters_end_where_kernels_of_libraries_stand_and_at_the_barrier():
+    graph = lowtide.torch.capture(Blocks(2), torch.randn(8, 32), fused=True)
+    assert not {"aten.gelu", "aten.native_dropout", "aten.add"} & set(kinds(graph))
+    assert kinds(graph).count("aten.mm") + kinds(graph).count("aten.addmm") == 4 + 8
+    assert kinds(graph).count("aten.randint") == 1  # all seeds in one draw
+    gelu = next(op for op in clusters_of(graph) if "erf" in attributes_of(op)["ops"] and op.phase == "forward")
+    assert any("addmm (a library's kernel)" in border for border in attributes_of(gelu)["borders"])
+    assert all(op.phase in ("forward", "backward") for op in clusters_of(graph))
+
+
+def test_statistics_have_clusters_of_their_own():
+    module, inputs = fresh(lambda: (Cnn(), (torch.randn(4, 3, 16, 16), torch.randint(10, (4,)))))
+    graph = lowtide.torch.capture(module, inputs, fused=True)
+    barrier = next(graph.op(op) for op in graph.order if graph.op(op).kind == "lowtide.barrier")
+    written = [op for op in clusters_of(graph) if set(op.outputs) <= set(barrier.inputs) and op.phase == "forward"]
+    assert written and not any(set(op.outputs) & set(other.inputs) for op in written for other in clusters_of(graph))
+
+
+def test_the_first_capture_of_a_process_may_pool():
+    script = ("import torch, lowtide.torch as l; m = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.MaxPool2d(2)); "
+              "l.capture(m, torch.randn(1, 1, 8, 8), lambda m, x: m(x).sum(), fused=True)")  # Inductor imports parts of itself late
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_sums_with_atomics_run_once():
+    class Bag(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.out = nn.Embedding(64, 32), nn.Linear(32, 64)
+
+        def forward(self, x):
+            return nn.functional.cross_entropy(self.out(self.table(x).tanh()), x)
+
+    graph = lowtide.torch.capture(Bag(), torch.randint(64, (16,)), fused=True)
+    atomic = [op for op in clusters_of(graph) if any("index_put" in name or "scatter" in name for name in attributes_of(op)["ops"])]
+    assert atomic and not any(op.recomputable for op in atomic)
+
+
+def test_the_old_word_for_it_is_taken_with_a_warning():
+    with pytest.warns(lowtide.torch.LowtideWarning, match="inner='inductor' is now inner='fused'"):
+        settings = lowtide.torch.settings.Settings(budget=1, inner="inductor")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert settings.inner == "fused" and settings.on(torch.device("cpu")).inner == "fused"
