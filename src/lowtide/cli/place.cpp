@@ -70,6 +70,7 @@ struct Placed {
 
 std::vector<std::pair<std::string, Bytes>> baselines_of(const Placed& placed, Bytes alignment) {
   std::vector<std::pair<std::string, Bytes>> heights;
+  heights.reserve(std::size(layout::kBaselines));
   for (const layout::Baseline baseline : layout::kBaselines)
     heights.emplace_back(
         layout::to_string(baseline),

@@ -94,10 +94,9 @@ std::vector<std::int64_t> load_over(std::span<const Item> items,
   std::vector<std::int64_t> most;
   most.reserve(items.size());
   for (const Item& item : items) {
-    const auto width = static_cast<std::uint32_t>(item.last - item.first);
-    const auto level = static_cast<std::size_t>(std::bit_width(width) - 1);
-    most.push_back(std::max(levels[level][at(item.first)],
-                            levels[level][at(item.last) - (std::size_t{1} << level)]));
+    const std::size_t width = std::bit_floor(at(item.last - item.first));
+    const std::vector<std::int64_t>& level = levels[at(std::countr_zero(width))];
+    most.push_back(std::max(level[at(item.first)], level[at(item.last) - width]));
   }
   return most;
 }

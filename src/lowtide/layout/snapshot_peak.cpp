@@ -65,10 +65,11 @@ void undo(const SnapshotEvent& event, Held& state) {
 
 class Recorder {
  public:
-  Recorder(Held start, std::int64_t events) : reserved_(start.reserved) {
+  Recorder(const Held& start, std::int64_t events) : reserved_(start.reserved) {
     found_.events = events;
     found_.reserved_peak = reserved_;
-    for (auto& [address, block] : start.blocks) {
+    for (const auto& [address, held] : start.blocks) {
+      RecordedBlock block = held;
       block.begin = RecordedBlock::kBeforeRecord;
       add(address, block);
     }
@@ -175,7 +176,7 @@ Record record_of(const Snapshot& snapshot, std::size_t device) {
   const auto& events = device < snapshot.traces.size() ? snapshot.traces[device] : none;
   Held start = end_of(snapshot, device);
   for (std::size_t i = events.size(); i-- > 0;) undo(events[i], start);
-  Recorder recorder(std::move(start), static_cast<std::int64_t>(events.size()));
+  Recorder recorder(start, static_cast<std::int64_t>(events.size()));
   for (std::size_t i = 0; i < events.size(); ++i)
     recorder.run(events[i], static_cast<std::int64_t>(i));
   return std::move(recorder).finish();
