@@ -71,6 +71,17 @@ def transformer(depth=2, batch=4, tokens=32, d=32):
     return step, (layers_of(depth, d), normal(50, batch, tokens, d), jax.random.key(7))
 
 
+def scanned_perceptron(marked, batch=128, width=32, depth=8):
+    """A scan over its layers, each perhaps marked by jax.checkpoint."""
+    def loss(weights, x):
+        def body(x, w):
+            return jax.nn.gelu(x @ w), None
+
+        return jnp.mean(jax.lax.scan(jax.checkpoint(body) if marked else body, x, weights)[0] ** 2)
+
+    return sgd(loss), (normal(1, depth, width, width), normal(2, batch, width))
+
+
 def scanned_transformer(depth=4, batch=4, tokens=32, d=32, marked=False):
     """A scan over its layers."""
     def loss(params, x, key):

@@ -45,7 +45,7 @@ def equal(one, other):
     jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
-@pytest.mark.parametrize("name", ["perceptron", "transformer", "unet", "experts", "lstm", "scanned_transformer", "equinox_adamw"])
+@pytest.mark.parametrize("name", ["perceptron", "unet", "experts", "lstm", "scanned_transformer", "equinox_adamw"])
 def test_xla_takes_no_more_than_the_budget(name):
     step, args = getattr(jax_steps, name)()
     planned = optimize(step, *args, budget="75%")
@@ -58,8 +58,12 @@ def test_xla_takes_no_more_than_the_budget(name):
 
 def test_dropout_draws_the_same_numbers():
     step, args = jax_steps.transformer()
-    _, _, kept = optimize(step, *args, budget="70%")(*args)
-    assert int(kept) == int(jax.jit(step)(*args)[2])
+    planned = optimize(step, *args, budget="70%")
+    params, loss, kept = planned(*args)
+    expected = jax.jit(step)(*args)
+    assert planned.report.total <= planned.report.budget
+    assert int(kept) == int(expected[2])
+    close((params, loss), expected[:2])
 
 
 @pytest.mark.parametrize("name", ["perceptron", "lstm"])
@@ -81,8 +85,8 @@ def test_loops_save_less():
 
 
 def test_checkpoint_marks_are_leave():
-    marked, args = jax_steps.scanned_transformer(marked=True)
-    plain, _ = jax_steps.scanned_transformer()
+    marked, args = jax_steps.scanned_perceptron(marked=True)
+    plain, _ = jax_steps.scanned_perceptron(marked=False)
     roomy = optimize(marked, *args, budget=2 * total_of(plain, *args))
     assert roomy.report.overhead < 0  # less time than with the marks
     close(roomy(*args), jax.jit(plain)(*args))
