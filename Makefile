@@ -51,13 +51,13 @@ else
 endif
 
 test-long: ## Every test in every preset, sweeps at full length, fuzzers
-	@tools/deps build wheel test capture engines fuzz
+	@tools/deps build wheel test capture onnx engines fuzz
 	@tools/deps zoo || echo "Without these packages their architectures are skipped."
 	@tools/test long
 	@tools/fuzz 600
 
 coverage: ## Which lines the tests run, into build/coverage-report; ONLY="base plan tests/frontend": of these rooms and suites
-	@tools/deps build wheel test capture engines coverage
+	@tools/deps build wheel test capture onnx engines coverage
 	@tools/coverage $(ONLY)
 
 bench: ## Tables and pictures over examples, generated graphs and DATA=DIR; BENCH_TIME=1: quick

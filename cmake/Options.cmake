@@ -8,7 +8,7 @@ set(LOWTIDE_PREFIX "" CACHE PATH
 option(LOWTIDE_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 option(LOWTIDE_INSTALL "Write the install rules" ${PROJECT_IS_TOP_LEVEL})
 set(LOWTIDE_SANITIZE "" CACHE STRING "Sanitizers for everything, as in address,undefined")
-set(LOWTIDE_QUICK "cpp;python;house;headers" CACHE STRING
+set(LOWTIDE_QUICK "cpp;threads;python;house;headers" CACHE STRING
     "Labels of the tests that `make test` runs from this build folder")
 mark_as_advanced(LOWTIDE_QUICK)
 

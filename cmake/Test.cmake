@@ -78,7 +78,7 @@ endfunction()
 # lowtide_test(name SOURCES ... [LINKS ...] [THREADS])
 #
 # One doctest program; every test case in it becomes a test. LINKS defaults to lowtide::<name>.
-# THREADS marks what the thread sanitizer is to run in `make test`.
+# THREADS marks a program that starts threads: `make test` runs it in release and under the thread sanitizer.
 function(lowtide_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "THREADS" "" "SOURCES;LINKS")
   if(NOT arg_SOURCES)
@@ -102,11 +102,12 @@ function(lowtide_test name)
   lowtide_compile_options(${target})
   lowtide_test_speed(${target})
 
-  set(labels cpp)
+  # A program has one kind: `make test` runs `threads` under the thread sanitizer, and `cpp` under the other sanitizers.
+  set(kind cpp)
   if(arg_THREADS)
-    list(APPEND labels threads)
+    set(kind threads)
   endif()
-  lowtide_labels(labels ${target} ${labels})
+  lowtide_labels(labels ${target} ${kind})
 
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_cases.cmake)
   add_custom_command(TARGET ${target} POST_BUILD BYPRODUCTS ${list} VERBATIM

@@ -1,7 +1,7 @@
 """Fails where an include, or an import of the Python package, runs against the arrows between the rooms.
 
 Of Python: each folder of python/lowtide is a room, imports for types alone count, no files import each other in a loop, and
-the rooms in FREE_OF_TORCH import no framework.
+the rooms in FREE_OF_TORCH import no framework, and each framework of OWNERS is imported in its own room alone.
 
 Of C++: headers include only the standard library and Lowtide; every Lowtide include is written
 "lowtide/room/file.h" and exists; a public header (one among the HEADERS of its room, which are
@@ -38,6 +38,8 @@ PYTHON = [
     [""],  # lowtide itself: what is bound of the core
     ["frontend"],
     ["frontend.planning"],
+    ["onnx"],
+    ["onnx.__main__"],
     ["torch.compat", "torch.step_errors"],
     ["torch.tensors"],
     ["torch.device", "torch.ranks"],
@@ -58,6 +60,7 @@ PYTHON = [
 TOGETHER = [{"torch.program", "torch.program.lowerings"}, {"torch.check", "torch.check.sections"}]
 FREE_OF_TORCH = ["cache", "_engines", "", "frontend", "frontend.planning"]
 FRAMEWORKS = {"torch", "numpy", "jax", "onnx"}
+OWNERS = {"onnx": "onnx"}  # framework -> the room that may import it
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 OURS = re.compile(r"lowtide/(\w+)/(.+)")
 
@@ -137,6 +140,8 @@ def python_faults(root: Path):
             if other is None:
                 if room in FREE_OF_TORCH and name in FRAMEWORKS:
                     yield at, f"{name}: {room or 'the package'} imports no framework"
+                elif name in OWNERS and room.partition(".")[0] != OWNERS[name]:
+                    yield at, f"{name}: only room {OWNERS[name]} imports it"
                 continue
             if other == "_core" or other.startswith("_core."):
                 continue

@@ -3,6 +3,8 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/graph/hash.h"
+#include "lowtide/layout/baselines.h"
+#include "lowtide/layout/lifetimes.h"
 #include "lowtide/layout/place_plan.h"
 #include "lowtide/sim/check_plan.h"
 
@@ -19,7 +21,9 @@ namespace {
 constexpr double kSeconds = 2;
 
 struct PlacementObject {
+  GraphObject graph;
   std::shared_ptr<const PlanFile> file;  // with the offsets
+  Bytes alignment;
   layout::PlanPlacement placed;
   double seconds;
 };
@@ -61,6 +65,8 @@ PlacementObject place(const GraphObject& graph, const PlanObject& plan, std::int
   CancelToken token;
   Limits limits(Search(time, work, seed, 1).limits(token));
   PlacementObject result;
+  result.graph = graph;
+  result.alignment = settings.alignment;
   run_beside(
       token, [&] { result.placed = layout::place_plan(*graph, file.plan, settings, limits); },
       [](bool) {});
@@ -71,6 +77,17 @@ PlacementObject place(const GraphObject& graph, const PlanObject& plan, std::int
   if (was_arena) file.footprint = Footprint::arena;
   result.file = std::make_shared<const PlanFile>(std::move(file));
   return result;
+}
+
+nb::dict baselines_of(const PlacementObject& placement) {
+  const layout::Lifetimes found = layout::placeable(*placement.graph, placement.file->plan);
+  nb::dict heights;
+  for (const layout::Baseline baseline : layout::kBaselines) {
+    const Bytes height = layout::baseline_height(baseline, found.buffers, placement.alignment);
+    const std::string name(layout::to_string(baseline));
+    heights[name.c_str()] = checked_add(height, placement.graph->resident()).count();
+  }
+  return heights;
 }
 
 }  // namespace
@@ -105,6 +122,9 @@ void bind_place(nb::module_& module) {
       .def_prop_ro(
           "bound", [](const PlacementObject& p) { return p.placed.bound.count(); },
           "No arena of this plan is smaller.")
+      .def_prop_ro("baselines", &baselines_of, nb::sig("def baselines(self) -> dict[str, int]"),
+                   "Bytes of the arenas that the rules of other planners come to, by the names of "
+                   "`lowtide place --baselines`. Computed at each access.")
       .def_prop_ro(
           "status", [](const PlacementObject& p) { return to_string(p.placed.status); },
           "\"optimal\": no arena is smaller. \"feasible\". With a capacity also \"infeasible\": "

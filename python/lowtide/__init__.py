@@ -5,7 +5,8 @@
     outcome.save("resnet50.plan.json")
 
 Bytes and ticks are int, shares and overheads are fractions. Bad input raises `Error`; every result of a
-search is an `Outcome`, never an exception. `lowtide.torch` is loaded at its first use.
+search is an `Outcome`, never an exception. `lowtide.torch` and `lowtide.onnx` are loaded at their
+first use.
 """
 
 from lowtide import _core, _engines
@@ -87,10 +88,10 @@ TYPE_CHECKING = False  # for type checkers it is true, and typing takes time to 
 if not TYPE_CHECKING:  # to a type checker it would say that there is every name
 
     def __getattr__(name):
-        if name == "torch":
+        if name in ("torch", "onnx"):
             import importlib
 
-            return importlib.import_module("lowtide.torch")
+            return importlib.import_module(f"lowtide.{name}")
         raise AttributeError(f"module 'lowtide' has no attribute '{name}'")
 
 

@@ -94,6 +94,57 @@ def test_snapshots_of_all_protocols_are_the_same(protocol, drawn, tmp_path):
     assert lowtide("snapshot", path, "--json").out == lowtide("snapshot", drawn["paths"]["s.pickle"], "--json").out
 
 
+ADDRESS, MIB = 1 << 40, 1 << 20
+
+
+def snapshot_of(version):
+    """Of 5 MiB in a segment, which a freed tensor of 4 MiB had before, as that version of PyTorch writes it."""
+    where = [{"filename": "model.py", "line": 7, "name": "forward"}]
+    old = version == "2.0"
+    timed = [{} if old else {"time_us": 1_700_000_000_000_000 + at, "compile_context": "0/0", "user_metadata": {"part": 1}}
+             for at in range(6)]
+    events = [{"action": "segment_alloc", "addr": ADDRESS, "size": 20 * MIB, "frames": []},
+              {"action": "alloc", "addr": ADDRESS, "size": 4 * MIB, "frames": where},
+              {"action": "free_requested", "addr": ADDRESS, "size": 4 * MIB, "frames": []},
+              {"action": "free_completed", "addr": ADDRESS, "size": 4 * MIB, "frames": []},
+              {"action": "alloc", "addr": ADDRESS, "size": 5 * MIB - 100, "frames": where},
+              {"action": "oom", "size": 1 << 50, "device_free": 3, "frames": []}]
+    live, free = {"size": 5 * MIB, "state": "active_allocated"}, {"size": 15 * MIB, "state": "inactive"}
+    segment = {"device": 0, "address": ADDRESS, "total_size": 20 * MIB, "allocated_size": 5 * MIB, "active_size": 5 * MIB, "stream": 0,
+               "segment_type": "large", "blocks": [live, free]}
+    found = {"segments": [segment], "device_traces": [[event | {"stream": 0} | time for event, time in zip(events, timed, strict=True)]]}
+    if old:
+        live["history"] = [{"addr": ADDRESS, "real_size": 5 * MIB - 100, "frames": where},
+                           {"addr": ADDRESS, "real_size": 4 * MIB, "frames": []}]
+        return found
+    live |= {"address": ADDRESS, "requested_size": 5 * MIB - 100, "frames": where, "user_metadata": ""}
+    free |= {"address": ADDRESS + 5 * MIB, "requested_size": 0, "frames": []}
+    segment |= {"requested_size": 5 * MIB - 100, "segment_pool_id": (0, 0), "is_expandable": False, "frames": where}
+    found["device_traces"][0] += [{"action": "snapshot", "addr": 0, "size": 0, "stream": 0, "frames": [], "time_us": 9},
+                                  {"action": "of a later version", "frames": [], "category": "unknown"}]
+    key = "PYTORCH_CUDA_ALLOC_CONF" if version == "2.13" else "PYTORCH_ALLOC_CONF"
+    settings = {key: "max_split_size_mb:64", "max_split_size": -1, "roundup_power2_divisions": {"1": 0}}
+    return found | {"allocator_settings": settings, "external_annotations": [{"name": "step", "stage": "START", "time_us": 1}]}
+
+
+@pytest.mark.parametrize("record", [True, False])
+@pytest.mark.parametrize("version", ["2.0", "2.13", "later"])
+def test_snapshots_of_all_versions_of_pytorch_are_read(version, record, tmp_path):
+    """... with and without a record of events."""
+    snapshot = snapshot_of(version)
+    if not record:
+        snapshot["device_traces"][0].clear()
+    path = tmp_path / "job.pickle"
+    path.write_bytes(pickle.dumps(snapshot))
+    done = lowtide("snapshot", path, "--json")
+    assert done.code == 0, done.err
+    [device] = done.json()["devices"]
+    assert device["contradictions"] == 0 and device["reserved"] == 20 * MIB
+    assert (device["peak"]["allocated"], device["peak"]["requested"]) == (5 * MIB, 5 * MIB - 100)
+    assert device["peak"]["owners"] == [{"bytes": 5 * MIB, "blocks": 1, "frames": [{"filename": "model.py", "line": 7, "name": "forward"}]}]
+    assert device["replay"]["allocator"] == ("" if version == "2.0" else "max_split_size_mb:64")
+
+
 def test_a_ring_buffer_that_was_cut_short_is_undone(drawn, tmp_path):
     snapshot = pickle.loads(drawn["s.pickle"])
     whole = lowtide("snapshot", drawn["paths"]["s.pickle"], "--json").json()["devices"][0]

@@ -19,7 +19,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from blocks import ROOT, blocks, with_blocks
 
 ELSEWHERE = {  # the suites that run these pages
+    "docs/how-to/plan-an-onnx-model.md": "tests/onnx/test_onnx_command.py",
     "docs/how-to/use-from-python.md": "tests/python/test_package.py",
+    "docs/how-to/train-with-hugging-face.md": "tests/python/test_torch_frameworks.py",
+    "docs/how-to/train-with-lightning.md": "tests/python/test_torch_frameworks.py",
     "docs/how-to/write-a-solver.md": "tests/python/test_solver.py",
     "docs/how-to/replace-a-part-of-hiremate.md": "tests/python/test_hierarchy.py"}
 # where a page says sizes or budgets that are for more than a test can wait for: a quarter, so that tensors are a sixteenth

@@ -58,6 +58,7 @@ def test_a_tree_without_fault_passes(name, tmp_path):
     ("includes", "python/lowtide/torch/tensors/x.py", "if TYPE_CHECKING:\n    from ..graphs import calls",
      "may not know room torch.graphs"),
     ("includes", "python/lowtide/frontend/x.py", "def later():\n    import torch.fx", "imports no framework"),
+    ("includes", "python/lowtide/torch/tensors/x.py", "from onnx import helper", "only room onnx imports it"),
     ("includes", "python/lowtide/frontend/x.py", "from .planning import a", "may not know room frontend.planning"),
     ("includes", "python/lowtide/torch/tensors/b.py", "from .a import one", "a loop of imports"),
     ("includes", "python/lowtide/attic/x.py", "", "not in the table"),

@@ -22,6 +22,8 @@ def test_a_plan_is_placed(graph, plan, tmp_path):
     assert placed.status in ("optimal", "feasible") and placed.arena >= placed.bound >= placed.load > 0
     assert placed.plan.steps == plan.steps and placed.plan.offsets == placed.offsets
     assert placed.plan.alignment == 512 and placed.plan.claimed_arena == placed.arena
+    assert set(placed.baselines) == {"by_size", "by_duration", "shared_objects"}
+    assert all(placed.load <= height for height in placed.baselines.values())
     assert all(offset % 512 == 0 for _, _, offset in placed.offsets)
     starts = [tensor for step, tensor, _ in placed.offsets if step is None]
     assert starts == [t.index for t in graph.tensors if t.producer is None and t.bytes > 0]

@@ -5,6 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.frontend.errors import size_text
+from lowtide.frontend.planning.taken import helps
 from torch_run import fresh
 from torch_zoo import Gpt
 
@@ -45,3 +47,23 @@ def test_explain_says_what_each_budget_costs(capsys, tmp_path):
     state = torch.get_rng_state()
     lowtide.torch.explain(module, inputs, points=2, time=0.2, show=False)
     assert torch.equal(torch.get_rng_state(), state) and capsys.readouterr().out == ""
+
+
+def test_for_a_gpu_it_says_what_the_allocator_reserves_and_what_would_help(capsys):
+    def build():
+        return Gpt(layers=4, d=512), (torch.randint(128, (128, 64)), torch.randint(128, (128, 64))), lambda model, *given: model(*given)
+
+    found = lowtide.torch.explain(build, costs="a100", points=3, time=1.0)
+    text = capsys.readouterr().out
+    assert found.allocator == "" and "PyTorch's allocator reserves, by its model:" in text
+    behind = text.split("by its model:")[1].splitlines()
+    assert [line.split("  ")[0] for line in behind[1:3]] == ["costs nothing", "at most 1 %"]
+    told = found.reserved(found.smallest)
+    asked = lowtide.footprint(found.curve.graph, found.smallest.plan)
+    assert (told.reserved, list(told.better)) == (asked.reserved, asked.better)
+    named = [outcome for outcome in (found.free, found.cheap, found.half, found.smallest) if outcome is not None]
+    assert all(f"{size_text(one.reserved):>9}{helps(one)}\n" in text for one in map(found.reserved, named))
+    assert all(len(line) <= 100 for line in text.splitlines())
+    module, inputs = fresh(lambda: (Gpt(layers=1), (torch.randint(128, (2, 8)), torch.randint(128, (2, 8)))))
+    on_cpu = lowtide.torch.explain(module, inputs, costs="flops", points=2, time=0.2, show=False)
+    assert on_cpu.allocator is None and on_cpu.reserved(on_cpu.smallest) is None and "reserves" not in str(on_cpu)

@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.frontend.errors import size_text
 from lowtide.torch import settings
 from torch import nn
 from torch_run import equal, twin
@@ -34,7 +35,7 @@ def planned(module, x, **options):
 
 
 @pytest.mark.parametrize("allocator", [None, EXPANDABLE])
-def test_what_is_reserved_keeps_the_budget_where_it_limits_that(allocator):
+def test_what_is_reserved_keeps_the_budget_where_it_limits_that(allocator, tmp_path):
     torch.manual_seed(0)
     module, x = Net(), torch.randn(16384, 128)
     plain = twin(module)
@@ -46,6 +47,16 @@ def test_what_is_reserved_keeps_the_budget_where_it_limits_that(allocator):
     assert asked.reserved == report.reserved, "the report's figure is that of what runs"
     assert live.reserved is None if allocator is None else live.reserved > live.budget, "else this shows nothing"
     assert "reserved" in str(report)
+    assert report.better == asked.better
+    report.save_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert f"{'with ' + allocator + ' ' if allocator else ''}reserves " in page and "by its model" in page
+    if allocator is None:  # which loses so much between blocks that it is said
+        assert live.better == []
+        torch._dynamo.reset()
+        _, by_default = planned(module, x, budget="60%", allocator="")
+        saved = by_default.reserved - dict(by_default.better)[EXPANDABLE]
+        assert f"; {EXPANDABLE} saves {size_text(saved)})" in str(by_default)
     losses = [run(x) for run in (step, plain)]
     for loss in losses:
         loss.backward()

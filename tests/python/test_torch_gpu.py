@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.device.meter import measure_peak, workspace
+from lowtide.torch.runtime import arranged
 from torch import nn
 from torch_run import deterministic, equal, twin
 from torch_zoo import Cnn, DropoutMlp, Gpt
@@ -172,3 +173,15 @@ def test_a_workspace_is_known_where_its_run_is_no_new_peak():
     big = torch.empty(2**30, dtype=torch.uint8, device="cuda")
     del big
     assert workspace(run, x.device) >= expected >= 3 * x.nbytes
+
+
+@pytest.mark.parametrize("layout", ["prime", "exact"])
+@pytest.mark.parametrize("name", ["gpt", "cnn"])
+def test_allocations_in_one_block_keep_the_bits(name, layout):
+    module, inputs = MODELS[name]()
+    plain = twin(module)
+    step, report = planned(module, inputs, "60%", layout=layout)
+    assert equal(train(module, inputs, step), train(plain, inputs, plain))
+    assert report.layout == layout and report.reserved
+    held = [block for block in arranged._blocks.values() if block.arrangement is not None]
+    assert bool(held) == (layout == "exact"), "allocations landed where they were planned to"

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch.runtime import transfers
+from lowtide.torch.device import link, queued_copy
 
 
 class StandIn:
@@ -77,12 +77,12 @@ def gpu(monkeypatch):
     gpu = StandIn()
     for name in ("current_device", "set_device", "current_stream", "set_stream", "Stream", "Event"):
         monkeypatch.setattr(torch.cuda, name, getattr(gpu, name))
-    monkeypatch.setattr(transfers, "_streams", {})
+    monkeypatch.setattr(queued_copy, "_streams", {})
     return gpu
 
 
 def copy(gpu, after=(), way="out", index=0, fails=False):
-    return transfers.QueuedCopy(Tensor(gpu, index, fails), Tensor(gpu, index), after, way)
+    return queued_copy.QueuedCopy(Tensor(gpu, index, fails), Tensor(gpu, index), after, way)
 
 
 def test_a_copy_waits_for_what_was_queued_before_it_and_for_nothing_later(gpu):
@@ -131,3 +131,25 @@ def test_stream_and_device_are_current_again_behind_a_copy(gpu, index, fails):
         copy(gpu, index=index)
         assert gpu.work[0][2] == index, "a copy runs on its tensors' device"
     assert gpu.device == 0 and gpu.streams == streams
+
+
+def test_the_latency_of_the_link_is_timed_with_the_copies_of_plans(gpu, monkeypatch):
+    compute = gpu.current_stream()
+
+    class Host:
+        def __init__(self, limit):
+            pass
+
+        def take(self, size):
+            return Tensor(gpu), None
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(link, "Host", Host)
+    monkeypatch.setattr(torch, "ones", lambda *_, **__: Tensor(gpu))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    assert link._queueing_seconds(torch.device("cuda", 0)) > 0
+    lanes = {lane for lane, _, _ in gpu.work}
+    assert len(lanes) == 1 and compute not in lanes, "in the stream of that direction"
+    assert compute.clock[lanes.pop()] == len(gpu.work) > 1, "each was waited for"

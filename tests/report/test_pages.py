@@ -48,6 +48,15 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
+def wait_until(page, condition):
+    """Wait for the first frame in which the condition holds.
+
+    Playwright's `wait_for_function` evaluates text anew at each poll, which the pages' content security policy forbids.
+    """
+    page.evaluate("() => new Promise((resolve) => { const look = () => "
+                  f"({condition}) ? resolve() : requestAnimationFrame(look); look(); }})")
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", ["report", "link", "curve", "partition", "snapshot"])
@@ -88,7 +97,7 @@ def test_zoom(name, opened):
     x, y = middle(page, "#chart")
     page.mouse.move(x, y)
     page.mouse.wheel(0, -300)
-    page.wait_for_function("state.view[1] - state.view[0] < 1")
+    wait_until(page, "state.view[1] - state.view[0] < 1")
     assert page.locator("#overview").is_visible()
     page.mouse.dblclick(x, y)
     assert seen(page) == [0, 1] and not page.locator("#overview").is_visible()
@@ -228,5 +237,5 @@ def test_a_window_of_another_width_is_drawn_anew(opened):
     for name in ("report", "curve", "partition"):
         page = opened(name)
         page.set_viewport_size({"width": 500, "height": 900})
-        page.wait_for_function("document.querySelector('#chart svg').clientWidth <= 500 && "
-                               "Number(document.querySelector('#chart svg').getAttribute('width')) <= 500")
+        wait_until(page, "document.querySelector('#chart svg').clientWidth <= 500 && "
+                         "Number(document.querySelector('#chart svg').getAttribute('width')) <= 500")

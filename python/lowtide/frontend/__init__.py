@@ -1,4 +1,4 @@
-"""The common code of all front ends (PyTorch today; later JAX, ONNX and HLO).  Imports no framework.
+"""The common code of all front ends (PyTorch and ONNX today; later JAX).  Imports no framework.
 
 * draft.py: a graph under construction.  price.py: prices of kernels.
 * program.py: a training step as the planner sees it.  options.py: the planner's options.

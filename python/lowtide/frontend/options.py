@@ -17,6 +17,7 @@ Self = TypeVar("Self", bound="Options")
 
 Order = Literal["free", "given"]
 Footprint = Literal["live", "reserved"]
+Layout = Literal["prime", "exact"]
 Word = Union[str, float]  # a value of a solver's option: a name or a number
 
 
@@ -36,6 +37,7 @@ class PlannerOptions(TypedDict, total=False):
     costs: str
     footprint: Footprint
     allocator: str | None
+    layout: Layout | None
     progress: Callable[[lowtide.Progress], object] | None
 
 
@@ -60,6 +62,8 @@ class Options:
     footprint: the bytes that the budget limits: "live" ones, or those that PyTorch's caching allocator has "reserved" by its model
         (lowtide.footprint).
     allocator: its settings, as in PYTORCH_ALLOC_CONF; None: those of the process.
+    layout: how allocations lie in the memory of a GPU (planning/layout.py): "prime" (one block for all of a step is taken and given back
+        before the first step), "exact" (each at its planned offset in such a block), or None (as they come).
     progress: called with the planner's events (lowtide.plan).
 
     Raises ValueError or TypeError that names the wrong option; numbers are stored as int and float.
@@ -79,6 +83,7 @@ class Options:
     costs: str = "auto"
     footprint: str = "live"
     allocator: str | None = None
+    layout: Layout | None = None
     progress: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:
@@ -95,6 +100,8 @@ class Options:
             object.__setattr__(self, name, value)
         if self.footprint not in ("live", "reserved"):
             raise ValueError(f"footprint must be 'live' or 'reserved', not {self.footprint!r}")
+        if self.layout not in (None, "prime", "exact"):
+            raise ValueError(f"layout must be 'prime', 'exact' or None, not {self.layout!r}")
         if self.allocator is not None:
             _check_allocator(self.allocator)
         for name in ("link", "host_budget"):

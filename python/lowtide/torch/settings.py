@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 import numbers
 import warnings
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import torch
 
+from ..frontend import defaults
 from ..frontend.errors import LowtideWarning
 from ..frontend.options import Options, PlannerOptions, link_text
+from ..frontend.planning.taken import cuts_one_block
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
 from ..frontend.techniques import bytes_of, names_offload
@@ -119,6 +121,8 @@ class Settings(Options):
         if self.named_offload is None:
             object.__setattr__(self, "named_offload", names_offload(given))
         object.__setattr__(self, "reserve", _reserve(self.reserve))
+        if self.fuses and self.layout == "exact":
+            raise ValueError("layout='exact' needs inner='eager': Inductor's code reuses storages in its own way")
         if self.state_home == "host":
             if "offload" not in self.techniques:
                 raise ValueError("state_home='host' needs offloading, but techniques excludes it")
@@ -154,17 +158,15 @@ class Settings(Options):
 
     @staticmethod
     def of(options: dict[str, Any] | None) -> Settings:
-        """From the dict of torch.compile.  Raises ValueError or TypeError that names the wrong option."""
-        options = dict(options or {})
-        known = [f.name for f in fields(Settings) if f.name not in _NOT_OPTIONS]
-        for name in options:
-            if name not in known:
-                close = difflib.get_close_matches(name, known, 1)
-                hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
-                raise ValueError(f"lowtide knows no option {name!r}{hint}")
+        """From the dict of torch.compile, and the process's defaults of what is not in it.
+
+        Raises ValueError or TypeError that names the wrong option.
+        """
+        options = defaults.complete({name: value for name, value in (options or {}).items() if (name, value) != ("budget", None)})
+        check_names(options)
         if "budget" not in options:
-            raise ValueError("lowtide needs a budget: torch.compile(model, backend=\"lowtide\", "
-                             "options={\"budget\": \"8GiB\"})")
+            raise ValueError("lowtide needs a budget: torch.compile(model, backend=\"lowtide\", options={\"budget\": \"8GiB\"}), "
+                             "or one for the whole process: lowtide.torch.set_default(budget=\"8GiB\") or LOWTIDE_BUDGET")
         return Settings(**options)
 
     def on(self, device: torch.device) -> Settings:
@@ -198,6 +200,17 @@ class Settings(Options):
             return allocator_settings()
         return super().allocator_on(device)
 
+    def check_layout(self, device: torch.device) -> None:
+        """Raises ValueError if allocations on that device cannot be laid out as the options say."""
+        if self.layout is None:
+            return
+        if device.type != "cuda":
+            raise ValueError(f"layout={self.layout!r} is for GPUs: the allocator of a {device.type} has no blocks that could be laid out")
+        allocator = self.allocator_on(device) or ""
+        if not cuts_one_block(allocator):
+            raise ValueError(f"layout={self.layout!r} needs an allocator that cuts one block into requests, and {allocator!r} says otherwise: "
+                             "expandable segments need no such block, and the others of these settings change what is cut")
+
     def told(self, program: Program, alone: bool) -> dict[str, Any]:
         """The arguments of a Problem for one of several graphs that share a budget."""
         return self.on(program.device).planning(alone, program.device)
@@ -230,6 +243,16 @@ class Settings(Options):
         if known and self.reserve is None and device.type == "cuda":
             state = max(0, state - bytes_held(known))  # `standing` counts the existing state
         return state
+
+
+def check_names(options: Iterable[str]) -> None:
+    """Raises ValueError for a name that is no option."""
+    known = [f.name for f in fields(Settings) if f.name not in _NOT_OPTIONS]
+    for name in options:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
+            raise ValueError(f"lowtide knows no option {name!r}{hint}")
 
 
 def _reserve(reserve: Any) -> int | None:

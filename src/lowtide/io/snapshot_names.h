@@ -27,5 +27,6 @@ inline constexpr std::array<std::pair<std::string_view, layout::SnapshotBlock::S
 inline constexpr std::string_view kAwaitingFree = "active_awaiting_free";
 
 inline constexpr std::string_view kAllocatorSettings = "PYTORCH_CUDA_ALLOC_CONF";
+inline constexpr std::string_view kSettingsOfAnyDevice = "PYTORCH_ALLOC_CONF";
 
 }  // namespace lowtide::io

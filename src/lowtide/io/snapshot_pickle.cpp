@@ -169,14 +169,23 @@ class SnapshotReader {
       next += block.bytes.count();
       if (next > end)
         place.refuse(fmt::format("ends at {}, beyond its segment, which ends at {}", next, end));
-      const auto requested = find(place, "requested_size");
-      block.requested = requested ? bytes(*requested) : block.bytes;
       block.state = state(member(place, "state"));
-      block.stack = stack(place);
+      read_request(place, block);
       segment.blocks.push_back(block);
     });
     if (next != end) at.refuse(fmt::format("its blocks end at {}, the segment at {}", next, end));
     return segment;
+  }
+
+  // PyTorch 2.0 says what was requested, and where, in a history of the block, the latest first.
+  void read_request(const At& place, SnapshotBlock& block) {
+    const auto history = find(place, "history");
+    const Pickle::Sequence* list = history ? pickle_.sequence(history->value) : nullptr;
+    std::optional<At> latest;
+    if (list != nullptr && !list->items.empty()) latest = At{list->items.front(), &*history, {}, 0};
+    const auto requested = latest ? find(*latest, "real_size") : find(place, "requested_size");
+    block.requested = requested ? bytes(*requested) : block.bytes;
+    block.stack = stack(latest ? *latest : place);
   }
 
   SnapshotBlock::State state(const At& at) const {
@@ -191,8 +200,9 @@ class SnapshotReader {
   void read_settings(const At& root) {
     const auto settings = find(root, "allocator_settings");
     if (!settings || pickle_.dict(settings->value) == nullptr) return;
-    const auto said = find(*settings, kAllocatorSettings);
-    if (said && pickle_.is_text(said->value)) result_.allocator = pickle_.text(said->value);
+    for (const std::string_view key : {kAllocatorSettings, kSettingsOfAnyDevice})
+      if (const auto said = find(*settings, key); said && pickle_.is_text(said->value))
+        result_.allocator = pickle_.text(said->value);
   }
 
   static constexpr std::size_t kMostVisits = 4;  // of each value, at the mean

@@ -35,11 +35,12 @@ from . import breakdown
 from .constraints import Constraints
 from .copies import COPIES, Step
 from .report import Report, held_by
+from .reserved import within_reserved
 from .schedule import Schedule, schedule
 from .search import NotInParts, Search, Transforms
+from .taken import Taken, taken
 
 _ATTEMPTS = 3  # to find a plan whose copies the code can make unchanged
-_ROUNDS = 8  # plans to try, at most, until the reserved bytes are within the budget
 
 
 def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
@@ -201,10 +202,18 @@ class Answer:
     cost: lowtide.Cost | None
 
     @functools.cached_property
-    def reserved(self) -> int:
-        """Bytes that the allocator reserves for the plan, by its model."""
-        allocator = self.question.options.allocator_on(self.program.device)
-        return lowtide.footprint(self.graph, self.plan, allocator=allocator or "").reserved
+    def taken(self) -> Taken:
+        """What the plan takes from the device, by the model of its allocator."""
+        options = self.question.options
+        return taken(self.graph, self.plan, options.allocator_on(self.program.device) or "", options.layout, self.program.barrier)
+
+    @property
+    def peak(self) -> int:
+        return self.timeline.peak
+
+    @property
+    def duration(self) -> int:
+        return self.timeline.duration
 
     @functools.cached_property
     def timeline(self) -> lowtide.Timeline:
@@ -227,33 +236,15 @@ def _keeping_the_budget(question: Question, start: lowtide.Plan | None) -> Answe
 
 
 def _within_reserved(question: Question, answer: Answer) -> Answer:
-    """An answer for which the allocator reserves no more than the budget: the given one, or one planned for fewer live bytes.
+    """An answer for which the allocator reserves no more than the budget.  Raises BudgetError."""
+    given, options, constraints = question.given, question.options, question.constraints
 
-    Each attempt lowers the budget of live bytes by the excess of the previous attempt's reserved bytes.  If no plan was found for
-    a budget, the next one is halfway between it and the last plan's peak.
+    def plan(live: int, number: int, known: Answer | None) -> Answer:
+        other = dataclasses.replace(options, seed=(options.seed + number) % 2**64)
+        start = known.found.plan if known is not None and not known.found.transforms else None
+        return _keeping_the_budget(Question(given, other, constraints, live), start)
 
-    Raises BudgetError.
-    """
-    limit, floor = question.limit, answer.found.facts["floor"]
-    least, refused = answer.reserved, floor - 1  # the fewest reserved bytes so far; the largest live budget without a plan
-    for _ in range(_ROUNDS):
-        taken = answer.reserved
-        least = min(least, taken)
-        if taken <= limit:
-            return answer
-        peak = answer.timeline.peak
-        live = peak - (taken - limit)
-        if live <= refused:
-            live = (refused + peak) // 2
-        if live <= refused:
-            break
-        try:
-            answer = _keeping_the_budget(Question(question.given, question.options, question.constraints, live), None)
-        except BudgetError:
-            refused = live
-    raise BudgetError(f"no plan was found for which the allocator reserves no more than {size_text(limit)} ({limit} bytes); the least "
-                      f"found is {size_text(least)} ({least} bytes). Its settings may reserve less (lowtide.footprint names some that do); "
-                      "footprint='live' limits what is allocated", floor, least, limit)
+    return within_reserved(answer, question.limit, answer.found.facts["floor"], plan)
 
 
 def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan | None) -> Answer:
@@ -302,6 +293,7 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
     question, found, program, scheduled, cost = answer.question, answer.found, answer.program, answer.schedule, answer.cost
     assert cost is not None, "an answer that is reported keeps the budget"
     graph, constraints, transforms = question.graph, question.constraints, found.transforms
+    allocator = question.options.allocator_on(program.device)
     return Report(
         name=program.graph.name, ops=graph.num_ops, budget=budget, peak=cost.peak, own_peak=graph.own_peak,
         **held_by(program, scheduled.steps, scheduled.graph, answer.timeline.memory, constraints),
@@ -312,4 +304,6 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
         techniques=breakdown.techniques(graph, program, transforms, scheduled, cost),
         offloaded=breakdown.offloaded(program, scheduled), link=question.asked.get("link") if scheduled.copied else None,
         exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan, footprint=question.options.footprint,
-        allocator=question.options.allocator_on(program.device), inner=question.options.inner_in_words)
+        allocator=allocator, layout=question.options.layout, barrier=program.barrier,
+        known_taken=answer.taken if question.options.footprint == "reserved" else None,
+        inner=question.options.inner_in_words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import json
 import os
 from collections import Counter
@@ -14,10 +15,12 @@ import lowtide
 
 from ..errors import size_text
 from ..exactness import Exactness
+from ..options import Layout
 from ..program import Program
 from .clusters import FusedKernel, fused_kernels, with_fused_kernels
 from .constraints import Constraints, input_bytes
 from .copies import Step
+from .taken import Taken, helps, taken
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class Report:
     offloaded: bytes copied to the host, by tensor name.  link: the link that prices those copies, as lowtide.plan takes it,
     before the reserved tenth is subtracted.  exactness: which results are bit-identical.
     footprint: the bytes that the budget limits, "live" or "reserved".  allocator: the settings of the device's caching allocator;
-    None where no such allocator is known, as on a CPU.
+    None where no such allocator is known, as on a CPU.  layout: as the option.  barrier: the op between forward and backward.
+    known_taken: what the plan takes by the allocator's model, if planning has asked for it.
     inner: the kernels that the plan runs, in words, and why these.
     outside: number of the model's parameters whose gradients come from no captured graph, and so are not planned.
     graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan of it.
@@ -93,6 +97,9 @@ class Report:
     outside: int = 0
     footprint: str = "live"
     allocator: str | None = None
+    layout: Layout | None = None
+    barrier: int | None = None
+    known_taken: Taken | None = field(default=None, repr=False, compare=False)
     inner: str = ""
 
     @functools.cached_property
@@ -101,11 +108,19 @@ class Report:
         return fused_kernels(self.graph, self.plan)
 
     @functools.cached_property
+    def _taken(self) -> Taken:
+        assert self.allocator is not None, "asked of a known allocator"
+        return self.known_taken or taken(self.graph, self.plan, self.allocator, self.layout, self.barrier)
+
+    @property
     def reserved(self) -> int | None:
         """Bytes that the allocator reserves over some steps, by its model; None where no allocator is known."""
-        if self.allocator is None:
-            return None
-        return lowtide.footprint(self.graph, self.plan, allocator=self.allocator).reserved
+        return None if self.allocator is None else self._taken.reserved
+
+    @property
+    def better(self) -> list[tuple[str, int]]:
+        """Settings of the allocator by which it reserves less, and how much, the least first."""
+        return [] if self.allocator is None else list(self._taken.better)
 
     @property
     def overhead(self) -> float:
@@ -123,8 +138,12 @@ class Report:
         return lowtide.simulate(self.graph, lowtide.Plan.from_json(json.dumps(plan | {"machine": named.machine}))).duration
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page that draws the plan: memory over its steps, the copies over the link, and a table of the fused kernels."""
+        """Write a page that draws the plan: memory over its steps, the copies over the link, what is reserved for it, and a
+        table of the fused kernels."""
         page = lowtide.report_html(self.graph, self.plan)
+        if self.reserved is not None:
+            figures = '<section id="figures"'
+            page = page.replace(figures, f'<p class="muted">{html.escape(self._of_allocator())}.</p>\n  {figures}', 1)
         Path(path).write_text(with_fused_kernels(page, self.fused_kernels), encoding="utf-8")
 
     def save_snapshot(self, path: str | os.PathLike[str]) -> None:
@@ -135,9 +154,16 @@ class Report:
         """Write a trace of the plan: Chrome's to a path that ends in .json or .json.gz, Perfetto's to .pftrace."""
         lowtide.save_trace(self.graph, self.plan, path)
 
+    def _of_allocator(self) -> str:
+        """What the allocator reserves, and what would help, in a sentence without its full stop."""
+        settings = f" with {self.allocator}" if self.allocator else ""
+        laid_out = f" and layout={self.layout!r}" if self.layout else ""
+        return (f"PyTorch's allocator{settings}{laid_out} reserves {size_text(self.reserved or 0)} for a peak of {size_text(self.peak)}, "
+                f"by its model{helps(self._taken)}")
+
     def __str__(self) -> str:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
-        reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved)"
+        reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved{helps(self._taken)})"
         of_reserved = " of reserved bytes" if self.footprint == "reserved" else ""
         return (f"lowtide: {self.name}: peak {size_text(self.peak)}{reserved}, budget {size_text(self.budget)}{of_reserved} (unplanned "
                 f"{size_text(self.own_peak)}), "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from ...frontend import progress
+from ...frontend import defaults, progress
 from ...frontend.errors import BudgetError, CaptureError, fall_back
 from ..compat import pytree
 from ..compat.dynamo import CALLS, WRAPS, BackendCompilerFailed, OptimizedModule, compiled, counters, frame_traced
@@ -50,8 +50,11 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
     BackendCompilerFailed).  With graph breaks the captured graphs arrive one by one, at their first calls.  Each is planned beside
     the memory that exists then, and from the next step on all are planned together (group.py).  `optimize` finds all graphs before
     it plans the first.
+
+    options: None: the process's defaults (set_default).  All graphs that use them share one budget.
     """
-    group = _groups.setdefault(id(options), Group(options=options))
+    ours = defaults.replaced() if options is None else options
+    group = _groups.setdefault(id(ours), Group(options=ours))
     note_tracing(gm)
     module = _compiled_module()
     if module is not None:
@@ -108,7 +111,7 @@ def _calling_module() -> torch.nn.Module | None:
     return found
 
 
-def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str,
+def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str | None = None,
              kwargs: Mapping[str, Any] | None = None, **options: Unpack[OptimizeOptions]) -> torch.nn.Module:
     """`module`, compiled so that its training step stays within `budget`.
 
@@ -117,7 +120,7 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         running it: no buffer changes, no random number is drawn.  Several captured graphs share the budget (sharing.py); the code
         between them then runs once on zeros, on a copy of the module.  Without inputs each graph is planned at its first call,
         beside the memory that exists then, and from the next step on together with the others.
-    budget, options: settings.Settings.
+    budget, options: settings.Settings.  Those that are not given are the process's defaults (set_default).
 
     Parameters and buffers are shared with `module`.  Raises TypeError for wrong arguments, ValueError for wrong options,
     BudgetError if no plan keeps the budget, CaptureError for a module that several ranks share (ranks/shared.py) and, with

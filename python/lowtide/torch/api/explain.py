@@ -17,6 +17,7 @@ from ...frontend.errors import size_text
 from ...frontend.options import Order, check_order, seconds, whole
 from ...frontend.planning.constraints import small_fixed_bytes
 from ...frontend.planning.report import time_text
+from ...frontend.planning.taken import Taken, helps, taken
 from ...frontend.roofline import DEVICES
 from ...frontend.techniques import Techniques
 from ..compat.fake import FakeTensor
@@ -39,7 +40,8 @@ class Explanation:
     curve: a plan and a bound for each budget (lowtide.Curve).  smallest: the outcome for the smallest budget with a plan.  half:
     the outcome for the largest budget of at most half the baseline peak.  free: the smallest peak without overhead.  cheap: the
     smallest peak with at most one per cent.  Each is a lowtide.Outcome, or None if no plan was found.  every_technique: the same
-    with `techniques="all"`; None in that explanation itself.
+    with `techniques="all"`; None in that explanation itself.  allocator: the settings of PyTorch's caching allocator, for a model
+    that runs on a GPU or is priced for one; else None.
     """
 
     curve: lowtide.Curve
@@ -49,6 +51,13 @@ class Explanation:
     cheap: lowtide.Outcome | None
     every_technique: Explanation | None
     _program: Program
+    allocator: str | None = None
+
+    def reserved(self, outcome: Any) -> Taken | None:
+        """What the allocator reserves for the plan of an outcome, by its model; None where there is no such allocator."""
+        if self.allocator is None or outcome is None:
+            return None
+        return taken(self.curve.graph, outcome.plan, self.allocator, None, None)
 
     def modules(self, outcome: Any) -> list[tuple[str, int, float]]:
         """The recomputations of a plan: (module path, computations, share of one pass's time), most time first.
@@ -94,8 +103,13 @@ class Explanation:
 
     def _budgets(self) -> list[str]:
         half = "half" if self.half is None else f"at {100 * (self.half.budget or 0) / self.curve.own_peak:.1f} %"
-        return [_line("costs nothing", self.free), _line("at most 1 %", self.cheap), _line(half, self.half),
-                _line("smallest", self.smallest)]
+        named = [("costs nothing", self.free), ("at most 1 %", self.cheap), (half, self.half), ("smallest", self.smallest)]
+        lines = [_line(word, outcome) for word, outcome in named]
+        found = [(word, self.reserved(outcome)) for word, outcome in named]
+        if any(by_allocator is not None for _, by_allocator in found):
+            lines += ["", "for these plans PyTorch's allocator reserves, by its model:"]
+            lines += [f"{word:14} {size_text(one.reserved):>9}{helps(one)}" for word, one in found if one is not None]
+        return lines
 
     def _with_every_technique(self, changed: Explanation) -> list[str]:
         """Its table beside this one's overheads, and its budgets."""
@@ -156,6 +170,9 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     curves = [told] if told == every_told else [told, every_told]
     explanation, *others = (_explained(program, graph, points, order=order, time=None if time is None else time / len(curves), **one)
                             for one in curves)
+    allocator = settings.allocator_on(device) if device.type == "cuda" else None if real or costs == "cpu" else ""
+    for found in (explanation, *others):
+        found.allocator = allocator
     for every_technique in others:
         explanation.every_technique = every_technique
         both = [outcome for outcome in (explanation.smallest, every_technique.smallest) if outcome]

@@ -57,7 +57,7 @@ class _WithLoss(nn.Module):
 
 
 def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
-         loss: LossFunction | None = None, *, budget: int | str, kwargs: Mapping[str, Any] | None = None, scaler: None = None,
+         loss: LossFunction | None = None, *, budget: int | str | None = None, kwargs: Mapping[str, Any] | None = None, scaler: None = None,
          state_home: StateHome = "device", **options: Unpack[StepOptions]) -> Step:
     """The training step of a model as one planned call: `loss = step(*inputs)`.
 

@@ -1,7 +1,9 @@
 """PyTorch's private functions for CUDA."""
 
+import contextlib
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -39,3 +41,53 @@ def allocator_settings() -> str:
         return str(torch.cuda.memory._snapshot()["allocator_settings"]["PYTORCH_CUDA_ALLOC_CONF"])
     except (KeyError, RuntimeError, TypeError):
         return os.environ.get("PYTORCH_ALLOC_CONF", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
+
+
+class OwnPool:
+    """A pool of the caching allocator, for the allocations of this thread within `inside`."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = torch.cuda.current_device() if device.index is None else device.index
+        self._pool = torch.cuda.MemPool()
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        earlier = getattr(_inside, "pool", None)
+        with torch.cuda.use_mem_pool(self._pool, self._device):
+            _inside.pool = self
+            try:
+                yield
+            finally:
+                _inside.pool = earlier
+
+    @contextlib.contextmanager
+    def left(self) -> Iterator[None]:
+        """The opposite, within `inside`."""
+        torch._C._cuda_endAllocateToPool(self._device, self._pool.id)
+        try:
+            yield
+        finally:
+            torch._C._cuda_beginAllocateCurrentThreadToPool(self._device, self._pool.id)
+            torch._C._cuda_releasePool(self._device, self._pool.id)  # the beginning counts as one more user
+
+    def allocate(self, size: int) -> tuple[torch.Tensor, int]:
+        made = torch.empty(size, dtype=torch.uint8, device=torch.device("cuda", self._device))
+        return made, made.data_ptr()
+
+    def is_empty(self) -> bool:
+        return not any(block["state"] != "inactive" for segment in torch.cuda.memory_snapshot(self._pool.id)
+                       if segment["segment_type"] == "large" for block in segment["blocks"])
+
+
+_inside = threading.local()  # pool: the one that this thread allocates from
+
+
+@contextlib.contextmanager
+def outside_of_pools() -> Iterator[None]:
+    """What is allocated here outlives a step, so it does not come from a pool of the step's own."""
+    pool = getattr(_inside, "pool", None)
+    if pool is None:
+        yield
+        return
+    with pool.left():
+        yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -32,13 +34,36 @@ def frame_traced() -> Any:
         return None
 
 
+class Compiled(OptimizedModule):
+    """A compiled module whose forward has the signature of the module's own: trainers read it to choose what a batch brings."""
+
+    def _initialize(self) -> None:
+        super()._initialize()
+        with contextlib.suppress(TypeError, ValueError):  # a forward without a signature
+            vars(self.forward)["__signature__"] = inspect.signature(self._orig_mod.forward)
+
+    @property
+    def _compile_kwargs(self) -> dict[str, Any]:
+        """The arguments with which Lightning's Fabric compiles a module again.
+
+        Lightning replaces torch.compile to note a copy of them on the module.  A copy of a backend would be one of a copied module.
+        """
+        backend: Any = self.dynamo_ctx.callback
+        while hasattr(backend, "_torchdynamo_orig_backend"):
+            backend = backend._torchdynamo_orig_backend
+        return {"backend": getattr(backend, "compiler_fn", backend)}
+
+
 def compiled(module: torch.nn.Module, backend: Callable[..., Any], recompile_limit: int) -> torch.nn.Module:
     """torch.compile, with at most so many variants of one function; before 2.12 that limit is one of the process, which
     is raised and stays so."""
     options: dict[str, Any] = {"recompile_limit": recompile_limit}
     if before(2, 12):
         config.recompile_limit = max(config.recompile_limit, options.pop("recompile_limit"))
-    return cast(torch.nn.Module, torch.compile(module, backend=backend, **options))
+    made = inspect.unwrap(torch.compile)(module, backend=backend, **options)  # as it is in PyTorch
+    made.__class__ = Compiled
+    made._initialize()
+    return cast(torch.nn.Module, made)
 
 
 def never_traced(*packages: str) -> None:

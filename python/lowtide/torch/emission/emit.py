@@ -22,14 +22,15 @@ from ..tensors.storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
 from .half_graph import HalfGraphBuilder
+from .points import Points
 from .repeated import share_code
 from .write_back import writes_back
 
 
 def emit(program: Program, computes: list[Computation],
-         transfers: Transfers | None = None) -> tuple[fx.GraphModule, fx.GraphModule]:
+         transfers: Transfers | None = None, points: Points | None = None) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Forward and backward modules that make these computations of program.graph's ops, in their order, and these copies
-    between them.
+    between them.  points: to note where allocations may be arranged.
 
     Raises CaptureError, and nothing else, for what cannot be put into code, with the node named.
     """
@@ -39,13 +40,13 @@ def emit(program: Program, computes: list[Computation],
         inputs = program.joint.graph.find_nodes(op="placeholder")
         elided = elided_ops(program, ops)
         done: set[int] = set()
-        halves.append(forward := HalfGraphBuilder(program, None, elided, done))
+        halves.append(forward := HalfGraphBuilder(program, None, elided, done, points))
         for node in inputs:
             if not is_tangent(node):
                 forward.placeholder(node)
         forward.run(computes[:cut], transfers)
         forward.settle()
-        halves.append(backward := HalfGraphBuilder(program, forward, elided, done))
+        halves.append(backward := HalfGraphBuilder(program, forward, elided, done, points))
         for node in inputs:
             if is_tangent(node):
                 backward.placeholder(node)

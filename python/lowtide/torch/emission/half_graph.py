@@ -18,9 +18,11 @@ from ...frontend.planning.schedule import Computation, Transfers
 from ..program.emitter import Run, Value
 from ..program.in_place import OutVariant
 from ..program.program import Program
+from ..runtime.arranged import arrange
 from ..tensors.operators import is_symbol, leaves
 from .copies import Copies
 from .execute import note_overwriting
+from .points import Points
 from .repeated import note_parts
 from .saved import note_left
 
@@ -29,7 +31,7 @@ aten = torch.ops.aten
 
 class HalfGraphBuilder:
     """parent: the forward, for the backward.  elided: ops without code.  done: ops that the step has computed so far, shared by both
-    halves.
+    halves.  points: to note where allocations may be arranged (points.py).
 
     program: the one whose code is generated.  values: the current value in this half of a node of the joint graph, or of one of its
     results (node, index).  at: the node of the joint graph whose code is being generated.
@@ -37,7 +39,8 @@ class HalfGraphBuilder:
     and last among the forward's results.
     """
 
-    def __init__(self, program: Program, parent: HalfGraphBuilder | None, elided: set[int], done: set[int]) -> None:
+    def __init__(self, program: Program, parent: HalfGraphBuilder | None, elided: set[int], done: set[int],
+                 points: Points | None = None) -> None:
         self.graph = fx.Graph()
         self.saved: list[fx.Node] = []
         self.numbers: list[fx.Node] = []
@@ -48,6 +51,7 @@ class HalfGraphBuilder:
         self._left: dict[fx.Node, fx.Node] = {}  # placeholder of a saved value -> what the forward saves
         self._copies: Copies = Copies(self, None if parent is None else parent._copies)
         self.at: fx.Node | None = None
+        self._points = points
         self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
 
     @property
@@ -127,11 +131,12 @@ class HalfGraphBuilder:
         first: how many computations the step makes before these.
         """
         is_made = False  # by the nodes of the op before
+        joins = False  # the point of the op before
         last = self.graph._root.prev
         pairs = itertools.zip_longest(computes, (op for op, _ in computes[1:]))
         for at, ((op, over), following) in enumerate(pairs, first):
             for kind, tensor in transfers.get(at, ()):
-                self._copies.step(kind, tensor)
+                self._move(kind, tensor)
             for tensor in over:
                 self._copies.land(tensor)
             if at + 1 in transfers:
@@ -142,10 +147,22 @@ class HalfGraphBuilder:
             if is_made:
                 is_made = False
             elif op not in self._elided:
+                if not joins:
+                    self._begin_point("compute", at)
+                joins = run.emitter.made_by_next
                 is_made = run.emitter.emit(self, op, again, following, over)
             last = note_parts(self.graph, last, run.part)
         for kind, tensor in transfers.get(first + len(computes), ()):
-            self._copies.step(kind, tensor)
+            self._move(kind, tensor)
+
+    def _move(self, kind: str, tensor: int) -> None:
+        if kind == "prefetch":
+            self._begin_point(kind)
+        self._copies.step(kind, tensor)
+
+    def _begin_point(self, kind: str, at: int = 0) -> None:
+        if self._points is not None:
+            self.add(arrange, (self._points.number, self._points.begin(kind, at)), None)
 
     def settle(self) -> None:
         """Wait for all copies that have begun here."""

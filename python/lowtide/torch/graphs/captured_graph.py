@@ -12,6 +12,7 @@ import itertools
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +40,7 @@ from ..tensors.storages import storages, trained_arguments
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.own_kernels import kernels_of
 from ..tracing.scalars import SizeByNumber, Symbols
+from .graph_layout import GraphLayout
 from .group import Group
 from .outside_gradients import mark_captured
 from .planning import GraphPlanner, Traced
@@ -67,6 +69,7 @@ class CapturedGraph:
         self._record = GraphRecord(next(_numbers))
         self._planner = GraphPlanner(settings, group, self._record, find)
         self._compiled: Any = None
+        self._layout = GraphLayout(settings, group, self._record)
         self._reads = Reads(self._record.number, self._written)
         self._is_stale = False
         self._lock = threading.Lock()  # held while it is compiled anew
@@ -224,7 +227,7 @@ class CapturedGraph:
         By one of these tensors it is known whether the forward still waits.  assumed_tangent: the index of the result that no backward passes on, where
         the others are gradients, which live on when it has run; None where any will do.
         """
-        group, record, handed_out = self._group, self._record, self._handed_out
+        group, record, handed_out, block = self._group, self._record, self._handed_out, self._layout.block
         calls = group.calls
         open_ = self._open is not None
         kept, alone, size = None, False, 0  # a storage among its results; bytes of all that it leaves
@@ -236,7 +239,9 @@ class CapturedGraph:
             for category, words in said:
                 warnings.warn(f"lowtide: {words}", category, stacklevel=2)
             given = storages(args) if kept is None or open_ else {}
-            results = run(args)
+            self._layout.prime()
+            with nullcontext() if block is None else block.half(forward=True):
+                results = run(args)
             if kept is None or open_:
                 handed = storages(results[:handed_out])
                 here = [t for t in results if not isinstance(t, torch.Tensor) or not is_on_host(t)]
@@ -258,13 +263,14 @@ class CapturedGraph:
 
     def _taking(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
         """`run`, after a look at what comes back from the code behind the graph, and with a note that it runs."""
-        group, record = self._group, self._record
+        group, record, block = self._group, self._record, self._layout.block
 
         def taking(args: list[Any]) -> Any:
             with group.lock:
                 outside = self._planner.watch.backward(args[len(args) - tangents:]) if self._planner.watch else []
             group.backward(record, args, outside)
-            return run(args)
+            with nullcontext() if block is None else block.half(forward=False):
+                return run(args)
 
         return boxed(taking)
 
@@ -297,7 +303,8 @@ class CapturedGraph:
             progress.stage("making code of the plan")
             if not trains:
                 return emit_forward(program, planned.computes, planned.transfers)
-            forward, backward = emit(program, planned.computes, planned.transfers)
+            forward, backward = emit(program, planned.computes, planned.transfers, self._layout.points(program))
+            self._layout.learn(self._record.report)
             self._reads.learn(program, forward, (self._planner.changing(self._inputs), self._planner.written_results),
                               self._planner.kept_within)
             return forward, backward

@@ -17,6 +17,7 @@ from ...frontend.techniques import TRANSFORMS
 from ..compat.dispatch import is_traceable_wrapper_subclass
 from ..compat.dynamo import never_traced
 from ..settings import Settings
+from ..tensors.storages import device_among
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.origins import labels_of
 from ..tracing.scalars import SizeByNumber, floats_of, ints_of, without_items
@@ -36,6 +37,7 @@ def compile_captured(gm: fx.GraphModule, example_inputs: list[Any], settings: Se
 
     group: the graphs of the same model.  number: enter this one there under that, and plan nothing.
     """
+    settings.check_layout(device_among(value for value in example_inputs if isinstance(value, torch.Tensor)))
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
             return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
@@ -63,7 +65,8 @@ class EachShape:
         self._numbers = {*self._floats, *ints_of(gm)}
         self._gm = without_items(gm, self._floats) if self._floats else gm
         self._known: dict[Any, list[CapturedGraph]] = {}  # the one that was compiled last is the last
-        self._may_open = not settings.fuses and number is None and settings.update == "step" and not settings.techniques & TRANSFORMS
+        self._may_open = not settings.fuses and number is None and settings.update == "step" and settings.layout != "exact" \
+            and not settings.techniques & TRANSFORMS
         self._opened: list[tuple[Any, CapturedGraph]] = []
         self._sizes: set[Any] = set()  # for which a plan was made
 

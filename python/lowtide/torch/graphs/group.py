@@ -46,7 +46,7 @@ class Group:
     to_plan: graphs that were compiled to be planned later, by number.  order: the numbers in the order of one
     forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
-    copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
+    primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
     calls: what has run.
     """
 
@@ -59,6 +59,7 @@ class Group:
     budget: int | None = None
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     copied: int = 0
+    primed: bool = False
     calls: Calls = field(default_factory=Calls)
     captured_graphs: list[GraphRecord] = field(default_factory=list)
     watch: ModelWatch = field(default_factory=ModelWatch)

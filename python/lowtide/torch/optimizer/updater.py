@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import weakref
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from ..compat.cuda import outside_of_pools
 from ..step_errors import UpdateError
 from ..tensors.storages import is_dense
 from ..tensors.used_gradient import UsedGradient
@@ -184,7 +186,8 @@ class Updater:
         try:
             if p.grad is None:
                 p.grad = gradient
-            self._step(alone)
+            with contextlib.nullcontext() if p in self.optimizer.state else outside_of_pools():  # the state that is made stays
+                self._step(alone)
         finally:
             p.grad = UsedGradient(p.shape, p.dtype, p.device)
         group.update({key: value for key, value in one.items() if key != "params"})

@@ -1,0 +1,34 @@
+"""Options for all calls of a process: what a call gives comes first, then `replace`, then the environment."""
+
+import pytest
+from lowtide.frontend import defaults
+
+
+@pytest.fixture(autouse=True)
+def none_left():
+    yield
+    defaults.replace({})
+
+
+def test_a_call_comes_before_the_process_and_the_process_before_the_environment(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_BUDGET", "1GiB")
+    monkeypatch.setenv("LOWTIDE_TIME", "2.5")
+    monkeypatch.setenv("LOWTIDE_WORK", "700")
+    defaults.replace({"budget": "2GiB", "time": 3.0})
+    assert defaults.complete({"budget": "3GiB"}) == {"budget": "3GiB", "time": 3.0, "work": 700}
+    assert defaults.complete({}) == {"budget": "2GiB", "time": 3.0, "work": 700}
+    defaults.replace({})
+    assert defaults.complete({}) == {"budget": "1GiB", "time": 2.5, "work": 700}
+
+
+def test_an_empty_variable_is_none(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_BUDGET", "")
+    assert defaults.complete({}) == {}
+
+
+@pytest.mark.parametrize(("name", "text"), [("time", "soon"), ("work", "1.5"), ("threads", "all")])
+def test_a_text_that_is_no_number_is_said_with_its_variable(name, text, monkeypatch):
+    monkeypatch.setenv(f"LOWTIDE_{name.upper()}", text)
+    with pytest.raises(ValueError, match=f"LOWTIDE_{name.upper()} is a number, not '{text}'"):
+        defaults.complete({})
+    assert defaults.complete({name: 1}) == {name: 1}  # which nobody reads then

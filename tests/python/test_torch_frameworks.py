@@ -1,0 +1,75 @@
+"""Frameworks that bring the loop: docs/how-to/train-with-hugging-face.md, docs/how-to/train-with-lightning.md, and that what is
+trained there is what is trained without a plan."""
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
+from blocks import ROOT, blocks
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    monkeypatch.chdir(tmp_path)
+    torch._dynamo.reset()
+    yield
+    lowtide.torch.set_default()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("page", "frameworks"), [
+    ("docs/how-to/train-with-hugging-face.md", ["transformers", "accelerate"]),
+    ("docs/how-to/train-with-lightning.md", ["lightning"]),
+])
+def test_the_how_to_runs(page, frameworks, monkeypatch):
+    for name in frameworks:
+        pytest.importorskip(name, reason=f"no {name} (tools/deps frameworks)")
+    module = types.ModuleType("page_of_docs")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    before = len(lowtide.torch.reports())
+    for block in blocks(ROOT / page, "python"):
+        exec(compile(block, page, "exec"), module.__dict__)
+        torch._dynamo.reset()
+    planned = lowtide.torch.reports()[before:]
+    assert len(planned) >= 2 and all(report.peak <= report.budget for report in planned)
+
+
+def trained(transformers, by):
+    """Losses and parameters after three steps of a Trainer: without a plan, by the backend's name, or of an optimized model."""
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(n_layer=2, n_embd=32, n_head=2, vocab_size=64, n_positions=32, bos_token_id=0, eos_token_id=0)
+    model = transformers.GPT2LMHeadModel(config)
+    tokens = torch.randint(64, (24, 32))
+    data = [{"input_ids": row, "labels": row, "comment": "a column that no model takes"} for row in tokens]
+    options = {}
+    if by == "name":
+        lowtide.torch.set_default(budget="70%", work=30_000, time=None)
+        options["torch_compile_backend"] = "lowtide"
+    if by == "optimize":
+        batch = {"input_ids": tokens[:8], "labels": tokens[:8]}
+        model = lowtide.torch.optimize(model, batch, budget="70%", work=30_000, time=None)
+    arguments = transformers.TrainingArguments("out", per_device_train_batch_size=8, max_steps=3, report_to=[], use_cpu=True,
+                                               disable_tqdm=True, save_strategy="no", logging_steps=1, **options)
+    trainer = transformers.Trainer(model, arguments, train_dataset=data)
+    trainer.train()
+    return [said["loss"] for said in trainer.state.log_history if "loss" in said], [p.detach().clone() for p in model.parameters()]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("by", ["name", "optimize"])
+def test_trainer_trains_the_same_model_under_a_budget(by):
+    transformers = pytest.importorskip("transformers", reason="no transformers (tools/deps frameworks)")
+    pytest.importorskip("accelerate", reason="no accelerate (tools/deps frameworks)")
+    losses, parameters = trained(transformers, None)
+    before = len(lowtide.torch.reports())
+    planned_losses, planned = trained(transformers, by)
+    assert planned_losses == losses and all(map(torch.equal, planned, parameters))
+    assert len(lowtide.torch.reports()) > before
