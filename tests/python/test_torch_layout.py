@@ -281,7 +281,7 @@ def test_a_report_tells_what_is_reserved_with_the_layout(stands_in):
 
 @pytest.mark.parametrize(("options", "words"), [
     ({"layout": "arena"}, "'prime', 'exact' or None, not 'arena'"),
-    ({"layout": "exact", "inner": "inductor"}, "needs inner='eager'"),
+    ({"layout": "exact", "inner": "fused"}, "needs inner='eager'"),
     ({"layout": "prime"}, "the allocator of a cpu has no blocks"),
     ({"layout": "exact", "allocator": ""}, "the allocator of a cpu has no blocks"),
 ])
