@@ -236,3 +236,9 @@ def test_plans_in_parts_are_kept_with_their_transforms(searches):
     assert again.cached and again.transforms == first.transforms and again.plan.steps == first.plan.steps
     with pytest.warns(LowtideWarning, match="does not run in parts"), pytest.raises(BudgetError):
         planned(wide(refuses="this one cannot"), parts())  # a kept plan of which no code can be made is none
+
+
+@pytest.mark.parametrize("technique", ["split", "hoist", "substitute", "in_place"])
+def test_one_technique_alone_is_enough_for_a_plan(technique):
+    schedule, report = planned(chain(*SIZES), options(30_000, techniques=[technique]))
+    assert report.peak <= report.budget and len(set(schedule.ops)) == len(schedule.ops)

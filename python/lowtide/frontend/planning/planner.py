@@ -222,8 +222,8 @@ class Answer:
 
 
 def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
-    """The same question without transforms."""
-    techniques = [name for name in asked.get("techniques", ("recompute",)) if name not in TRANSFORMS]
+    """The same question without transforms; in_place, which costs nothing, stands for no technique."""
+    techniques = [name for name in asked.get("techniques", ("recompute",)) if name not in TRANSFORMS] or ["in_place"]
     copies = {name: asked[name] for name in ("link", "host_budget") if "link" in asked}
     return copies | {"techniques": techniques} if copies or "recompute" not in techniques else {}
 
