@@ -236,6 +236,16 @@ def test_kinds_need_the_same_meaning():
     assert kinds(lambda x, b: x + b, (3, 4), (4,)) == ["aten.add"]
 
 
+def test_time_for_a_plan_follows_from_compiling():
+    settings = lowtide.jax.settings.Settings("60%")
+    short, shorter = settings.within_seconds(0.5), settings.within_seconds(0.2)
+    assert short.time == 0.5 and shorter.time == 0.2 and settings.within_seconds(100).time == settings.time
+    assert short.plan_key() == shorter.plan_key()  # so that a plan is found again in the cache
+    for given in ({"time": 5.0}, {"time": None, "work": 30_000}, {"work": 30_000}):
+        asked = lowtide.jax.settings.Settings("60%", **given)
+        assert asked.within_seconds(0.2) is asked
+
+
 def test_explain_shows_the_curve(capsys, tmp_path):
     step, args = jax_steps.perceptron()
     found = lowtide.jax.explain(step, *args, time=0.3, points=4)
