@@ -85,10 +85,8 @@ def _unary(root: Equation, given: Given) -> Call | None:
     source = given[0]
     if source is None or len(given) != 1 or root.params.get("accuracy") is not None:
         return None
-    layout = source.layout
-    if root.name in ("transpose", "broadcast_in_dim"):
-        layout = viewed(root, layout)
-    return layout and Call(f"aten.{_UNARY[root.name]}", {"self": Operand(source.value, layout)})
+    layout = viewed(root, source.layout) if root.name in ("transpose", "broadcast_in_dim") else source.layout
+    return None if layout is None else Call(f"aten.{_UNARY[root.name]}", {"self": Operand(source.value, layout)})
 
 
 def _binary(root: Equation, given: Given) -> Call | None:
