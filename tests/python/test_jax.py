@@ -100,7 +100,7 @@ def test_checkpoint_marks_are_leave():
         return jnp.mean((x - y) ** 2)
 
     again = lowtide.jax.capture(jax_steps.sgd(loss), weights, *batch)
-    products = [sum(op.kind == "jax.dot_general" for op in g.ops) for g in (graph, again)]
+    products = [sum(op.kind == "aten.mm" for op in g.ops) for g in (graph, again)]
     assert products[0] == products[1]  # a plan decides which of them to repeat
 
 
@@ -201,6 +201,49 @@ def test_a_captured_graph_says_what_it_needs():
     assert {op.phase for op in graph.ops} >= {"forward", "backward"}
     assert lowtide.priced_on(graph, "h100").duration != graph.duration  # ops say how many operations they are
     assert lowtide.plan(graph, "60%", work=30_000).plan is not None
+
+
+def test_groups_have_the_kinds_of_the_table():
+    step, args = jax_steps.transformer()
+    graph = lowtide.jax.capture(step, *args)
+    kinds = {op.kind for op in graph.ops}
+    assert kinds >= {"aten.mm", "aten.bmm", "aten.add", "aten.mul", "aten.amax", "aten.sum", "aten.clone", "jax.tanh"}
+    content = graph.to_dict()
+    for op in content["ops"]:
+        if op["kind"] in ("aten.mm", "aten.bmm"):
+            left, right, made = (entry["shape"] for entry in (*op["operands"], *op["results"]))
+            assert op["attributes"]["flops"] == 2 * np.prod(made) * left[-1]
+            assert left[-1] == right[-2] and made == [*left[:-1], right[-1]]
+        for key in ("kind", "operands", "results", "arguments"):
+            op.pop(key, None)
+    without = lowtide.Graph.from_dict(content)
+    assert (graph.own_peak, graph.duration) == (without.own_peak, without.duration)
+    problems = [lowtide.Problem(g, graph.own_peak * 7 // 10) for g in (graph, without)]
+    plan = lowtide.plan(graph, graph.own_peak * 7 // 10, work=30_000, threads=1).plan
+    assert lowtide.verify(problems[0], plan).peak == lowtide.verify(problems[1], plan).peak
+
+
+def test_kinds_need_the_same_meaning():
+    def kinds(step, *shapes):
+        graph = lowtide.jax.capture(step, *(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes))
+        return [op.kind for op in graph.ops]
+
+    assert kinds(lambda x, w: x @ w.T, (3, 4, 8), (5, 8)) == ["aten.clone", "aten.mm"]
+    assert kinds(lambda q, k: jnp.einsum("bthd,bshd->bhts", q, k), (2, 3, 4, 5), (2, 3, 4, 5)) == ["jax.dot_general"]  # heads lie apart
+    assert kinds(lambda x: x.sum(1), (3, 4)) == ["aten.sum"]
+    assert kinds(lambda x: jnp.sum(x * x, 1), (3, 4)) == ["jax.reduce_sum"]  # two operators in one
+    assert kinds(lambda x: 1.0 - x, (3, 4)) == ["jax.sub"]
+    assert kinds(lambda x, b: x + b, (3, 4), (4,)) == ["aten.add"]
+
+
+def test_time_for_a_plan_follows_from_compiling():
+    settings = lowtide.jax.settings.Settings("60%")
+    short, shorter = settings.within_seconds(0.5), settings.within_seconds(0.2)
+    assert short.time == 0.5 and shorter.time == 0.2 and settings.within_seconds(100).time == settings.time
+    assert short.plan_key() == shorter.plan_key()  # so that a plan is found again in the cache
+    for given in ({"time": 5.0}, {"time": None, "work": 30_000}, {"work": 30_000}):
+        asked = lowtide.jax.settings.Settings("60%", **given)
+        assert asked.within_seconds(0.2) is asked
 
 
 def test_explain_shows_the_curve(capsys, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ..frontend.options import Options, PlannerOptions
@@ -11,6 +11,9 @@ from ..frontend.techniques import TRANSFORMS, names_offload
 
 Argnums = Any  # a number, or several: as jax.jit takes them
 Argnames = Any
+
+
+_LEAST_SECONDS = 0.08  # for a plan
 
 
 class StepOptions(PlannerOptions, total=False):
@@ -36,6 +39,7 @@ class Settings(Options):
     exact: bool = False
     platform: str = "cpu"
     allows_offload: bool | None = field(default=None, kw_only=True)  # derived; not set by users
+    limited: bool = field(default=False, kw_only=True)  # does the time follow from that of compiling?  Not set by users
 
     def __post_init__(self) -> None:
         given = self.techniques
@@ -65,6 +69,17 @@ class Settings(Options):
     def planning(self, alone: bool, device: Any) -> dict[str, Any]:
         told = super().planning(alone, device)
         return told if told or "recompute" in self.techniques else {"techniques": sorted(self.techniques)}
+
+    def plan_key(self) -> tuple[Any, ...]:
+        """A time that was measured is no part of it: it differs from run to run."""
+        asked, *rest = super().plan_key()
+        return ("limited" if self.limited else asked, *rest)
+
+    def within_seconds(self, most: float) -> Settings:
+        """These settings with less time for a plan, if the caller left the time and the work to us."""
+        own = next(f.default for f in fields(self) if f.name == "time")
+        return self if self.time != own or self.work is not None else replace(
+            self, time=min(own, max(_LEAST_SECONDS, most)), limited=True)
 
     @property
     def priced_as(self) -> str:

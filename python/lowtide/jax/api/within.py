@@ -7,6 +7,7 @@ less where it is over: at most four executables, with jax.jit's.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -32,6 +33,7 @@ from ..tracing.step import Traced
 from .report import StepReport
 
 _COMPILES = 4  # at most, with jax.jit's
+_SHARE = 0.3  # of the seconds that compiling without a plan takes: at most those of a plan, unless the caller gave a limit
 _SLACK = 0.01  # of the plain total, which a plan leaves free
 
 
@@ -47,7 +49,9 @@ class Planned:
 def planned_within(traced: Traced, program: Program, price: Price, settings: Settings) -> Planned:
     """program: of the step, with these prices.  Raises BudgetError, which names the smallest total reached."""
     progress.stage("compiling without a plan")
+    began = time.perf_counter()
     plain = executable_of(traced.lowered)
+    settings = settings.within_seconds(_SHARE * (time.perf_counter() - began))
     plain = replace(plain, call=traced.of_leaves(plain.call))
     budget = budget_in_bytes(settings.budget, plain)
     loops = Loops(program, price, settings)

@@ -19,10 +19,9 @@ from ..compat import closed, inner_jaxprs, is_array
 from ..tracing.equations import Equation, FlatStep, Value
 from ..tracing.flatten import flatten
 from .groups import Group, groups_of
+from .kinds import call_of, described
+from .number_types import NUMBER_TYPES
 from .price import moved_bytes, operations
-
-_DTYPES = {"float64": "f64", "float32": "f32", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32",
-           "int16": "i16", "int8": "i8", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "b8"}
 
 _WITH_BODIES = ("scan", "while", "cond")
 
@@ -126,7 +125,7 @@ class _Draft:
 
     def _tensor(self, value: Value, role: str | None, label: str, stays: bool = False) -> int:
         if value not in self._number:
-            dtype = _DTYPES.get(value.dtype, value.dtype)
+            dtype = NUMBER_TYPES.get(value.dtype, value.dtype)
             self._number[value] = self._builder.tensor(label, value.bytes, role, list(value.shape), dtype, stays)
             self._values.append(value)
         return self._number[value]
@@ -160,6 +159,11 @@ class _Draft:
         if self._in_place and group.elementwise:
             op.in_place = [[t, outputs[0]] for t in op.inputs if tensors[t]["bytes"] == tensors[outputs[0]]["bytes"]
                            and tensors[t]["bytes"] and not tensors[t]["stays"]]
+        call = call_of(group)
+        if call is not None:
+            op.kind = call.kind
+            for key, entries in described(call, group.makes[0], self._number.__getitem__).items():
+                setattr(op, key, entries)
         self._builder.op(op, effect=group.effects)
 
     def finished(self, name: str, barrier: int | None = None) -> Program:
