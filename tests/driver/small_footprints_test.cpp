@@ -119,8 +119,9 @@ TEST_CASE("footprint: small graphs have plans wherever one of every order fits")
     }
   }
   MESSAGE("asked " << asked << " missed " << missed << " longer " << longer);
-  CHECK(missed <= 1 + asked / 500);
-  CHECK(longer <= asked / 50);
+  // Under a sanitizer the search has a tenth of the work, and only has to keep every rule.
+  CHECK(missed <= sanitized(asked, 1 + asked / 500));
+  CHECK(longer <= sanitized(asked, asked / 50));
 }
 
 // The plan keeps its budget in what is claimed, and the claim is true.
@@ -183,8 +184,8 @@ TEST_CASE("footprint: curves and fits of small graphs against plans of every ord
     }
   }
   MESSAGE("asked " << asked << " missed " << missed << " larger " << larger);
-  CHECK(missed <= 1 + asked / 100);
-  CHECK(larger <= asked / 40);
+  CHECK(missed <= sanitized(asked, 1 + asked / 100));
+  CHECK(larger <= sanitized(asked, asked / 40));
 }
 
 }  // namespace
