@@ -28,6 +28,8 @@ chosen: Techniques = ["recompute", "offload"]
 lowtide.torch.optimize(model, x, budget="8GiB", techniques=["recompute", "in_place"], time=None, order="given")
 lowtide.torch.optimize(model, {"input": x}, budget=10**9, techniques="recompute,in_place", optimizer="adamw")
 lowtide.torch.optimize(model, budget="60%", solver="hiremate", solver_options={"top": ["sums", "milp"]}, reserve="1GiB")
+lowtide.torch.set_default(budget="8GiB", techniques="all", fallback="error")
+lowtide.torch.optimize(model, x)
 step = lowtide.torch.step(model, [adamw], x, budget="60%", techniques=chosen, state_home="host", loss_scale=2.0)
 peak: int = step.report.peak
 found = lowtide.torch.explain(model, x, techniques={"split"}, dtype="bf16", optimizer=torch.optim.SGD, show=False)
@@ -44,7 +46,7 @@ WRONG = [
     'lowtide.torch.optimize(model, x, budget="8GiB", order="fixed")',
     'lowtide.torch.optimize(model, x, budget="8GiB", fallback="warning")',
     "lowtide.torch.optimize(model, x, budget=0.6)",
-    "lowtide.torch.optimize(model, x)",
+    'lowtide.torch.set_default(budget="8GiB", optimizer="adamw")',
     'lowtide.torch.step(model, adamw, x, budget="8GiB", fallback="warn")',
     'lowtide.torch.step(model, "adamw", x, budget="8GiB")',
     'lowtide.torch.explain(model, x, techniques=["all", "recomputing"])',
