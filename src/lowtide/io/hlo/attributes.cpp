@@ -19,6 +19,18 @@ ShapeIndex parse_index(Cursor& cursor) {
   return index;
 }
 
+// The text behind the first `name` that begins a member and that `sign` follows; empty if there is
+// none.
+std::string_view behind(std::string_view value, std::string_view name, std::string_view sign) {
+  for (std::size_t at = value.find(name); at != std::string_view::npos;
+       at = value.find(name, at + 1)) {
+    const bool whole = at == 0 || value[at - 1] == ' ' || value[at - 1] == '{';
+    const std::string_view rest = value.substr(at + name.size());
+    if (whole && rest.starts_with(sign)) return rest.substr(sign.size());
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Attribute> parse_attributes(Cursor& cursor) {
@@ -94,15 +106,8 @@ std::vector<std::int64_t> integers_in(std::string_view value) {
 }
 
 std::string_view member_of(std::string_view value, std::string_view name) {
-  for (std::size_t at = value.find(name); at != std::string_view::npos;
-       at = value.find(name, at + 1)) {
-    const bool whole = at == 0 || value[at - 1] == ' ' || value[at - 1] == '{';
-    std::string_view rest = value.substr(at + name.size());
-    if (!whole || !rest.starts_with('=')) continue;
-    rest.remove_prefix(1);
-    return rest.substr(0, rest.find_first_of(" }"));
-  }
-  return {};
+  const std::string_view rest = behind(value, name, "=");
+  return rest.substr(0, rest.find_first_of(" }"));
 }
 
 std::vector<std::int64_t> numbers_under(std::string_view config, std::string_view key) {
@@ -122,19 +127,13 @@ std::vector<std::int64_t> numbers_under(std::string_view config, std::string_vie
 }
 
 std::string string_under(std::string_view value, std::string_view key) {
-  for (std::size_t at = value.find(key); at != std::string_view::npos;
-       at = value.find(key, at + 1)) {
-    const bool whole = at == 0 || value[at - 1] == ' ' || value[at - 1] == '{';
-    std::string_view rest = value.substr(at + key.size());
-    if (!whole || !rest.starts_with("=\"")) continue;
-    std::string text;
-    for (std::size_t i = 2; i < rest.size() && rest[i] != '"'; ++i) {
-      if (rest[i] == '\\' && i + 1 < rest.size()) ++i;
-      text += rest[i];
-    }
-    return text;
+  const std::string_view rest = behind(value, key, "=\"");
+  std::string text;
+  for (std::size_t i = 0; i < rest.size() && rest[i] != '"'; ++i) {
+    if (rest[i] == '\\' && i + 1 < rest.size()) ++i;
+    text += rest[i];
   }
-  return {};
+  return text;
 }
 
 }  // namespace lowtide::io::hlo
