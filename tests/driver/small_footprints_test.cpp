@@ -88,36 +88,44 @@ std::vector<Kind> kinds() {
           {expandable, 60 * kMiB}};
 }
 
-TEST_CASE("footprint: small graphs have plans wherever one of every order fits") {
-  int asked = 0, missed = 0, longer = 0;
-  for (int i = 0; i < samples(20, 200); ++i) {
+// Calls `ask` for small graphs of each kind, with all plans that nothing beats and the sample's
+// random numbers.
+template <typename Ask>
+void for_small_graphs(int count, Ask ask) {
+  for (int i = 0; i < count; ++i) {
     Random random(static_cast<std::uint64_t>(i));
     for (const Kind& kind : kinds()) {
       CAPTURE(i);
       RandomGraphSettings settings = RandomGraphSettings::plain(4 + random.below(3));
       settings.bytes = kind.bytes;
       const Graph graph = random_graph(random, settings);
-      const Frontier all = all_footprints(graph, kind.terms);
-      const Bytes least = all.smallest()->needs(), most = all.entries().back().needs();
-      for (const std::int64_t part : {0, 1, 2}) {
-        const Bytes budget = least + Bytes((most - least).count() * part / 3);
-        const Question question{{.graph = graph, .budget = budget}};
-        driver::Request request;
-        request.limits.work = sanitized(30'000, 300'000);
-        request.seed = static_cast<std::uint64_t>(i);
-        const auto found =
-            driver::solve_within(driver::all_solvers(), question, request, kind.terms);
-        ++asked;
-        CHECK(found.answer.outcome.status != Status::infeasible);
-        if (!found.taken) {
-          ++missed;
-          continue;
-        }
-        CHECK(found.taken->bytes <= budget);
-        longer += found.answer.outcome.cost.duration > all.best(budget)->cost.duration ? 1 : 0;
-      }
+      ask(i, kind.terms, graph, all_footprints(graph, kind.terms), random);
     }
   }
+}
+
+TEST_CASE("footprint: small graphs have plans wherever one of every order fits") {
+  int asked = 0, missed = 0, longer = 0;
+  for_small_graphs(samples(20, 200), [&](int i, const FootprintTerms& terms, const Graph& graph,
+                                         const Frontier& all, Random&) {
+    const Bytes least = all.smallest()->needs(), most = all.entries().back().needs();
+    for (const std::int64_t part : {0, 1, 2}) {
+      const Bytes budget = least + Bytes((most - least).count() * part / 3);
+      const Question question{{.graph = graph, .budget = budget}};
+      driver::Request request;
+      request.limits.work = sanitized(30'000, 300'000);
+      request.seed = static_cast<std::uint64_t>(i);
+      const auto found = driver::solve_within(driver::all_solvers(), question, request, terms);
+      ++asked;
+      CHECK(found.answer.outcome.status != Status::infeasible);
+      if (!found.taken) {
+        ++missed;
+        continue;
+      }
+      CHECK(found.taken->bytes <= budget);
+      longer += found.answer.outcome.cost.duration > all.best(budget)->cost.duration ? 1 : 0;
+    }
+  });
   MESSAGE("asked " << asked << " missed " << missed << " longer " << longer);
   // Under a sanitizer the search has a tenth of the work, and only has to keep every rule.
   CHECK(missed <= sanitized(asked, 1 + asked / 500));
@@ -138,51 +146,43 @@ void check_point(const Graph& graph, const FootprintTerms& terms, const Tradeoff
 
 TEST_CASE("footprint: curves and fits of small graphs against plans of every order") {
   int asked = 0, missed = 0, larger = 0;
-  for (int i = 0; i < samples(3, 60); ++i) {
-    Random random(static_cast<std::uint64_t>(i));
-    for (const Kind& kind : kinds()) {
-      CAPTURE(i);
-      RandomGraphSettings settings = RandomGraphSettings::plain(4 + random.below(3));
-      settings.bytes = kind.bytes;
-      const Graph graph = random_graph(random, settings);
-      const Frontier all = all_footprints(graph, kind.terms);
-
-      driver::CurveRequest request;
-      request.footprint = kind.terms;
-      request.from = all.smallest()->needs();
-      request.to = std::max(request.from, all.entries().back().needs());
-      request.points = 4;
-      request.settings.limits.work = sanitized(60'000, 500'000);
-      const Tradeoff curve = driver::curve(driver::all_solvers(), graph, request);
-      CHECK(curve.footprint == kind.terms.kind);
-      Ticks before = Ticks::max();
-      for (const TradeoffPoint& point : curve.points) {
-        ++asked;
-        CHECK(point.outcome.status != Status::infeasible);
-        missed += point.outcome.plan ? 0 : 1;
-        if (!point.outcome.plan) continue;
-        check_point(graph, kind.terms, point);
-        CHECK(point.outcome.cost.duration <= before);
-        before = point.outcome.cost.duration;
-      }
-      REQUIRE(curve.smallest.has_value());
-      check_point(graph, kind.terms, *curve.smallest);
-
-      driver::FitRequest wanted;
-      wanted.footprint = kind.terms;
-      wanted.settings.limits.work = request.settings.limits.work;
-      wanted.time_limit = Ticks(graph.total_time().count() *
-                                static_cast<std::int64_t>(100 + random.below(60)) / 100);
-      const Fit fit = driver::fit(driver::all_solvers(), graph, wanted);
-      REQUIRE(fit.point.has_value());
-      check_point(graph, kind.terms, *fit.point);
-      CHECK(fit.point->needs() == fit.point->budget);
-      CHECK(fit.point->outcome.cost.duration <= wanted.time_limit);
-      const Bytes least = all.smallest(wanted.time_limit)->needs();
-      CHECK(fit.floor <= least);
-      larger += fit.point->budget > least ? 1 : 0;
+  for_small_graphs(samples(3, 60), [&](int, const FootprintTerms& terms, const Graph& graph,
+                                       const Frontier& all, Random& random) {
+    driver::CurveRequest request;
+    request.footprint = terms;
+    request.from = all.smallest()->needs();
+    request.to = std::max(request.from, all.entries().back().needs());
+    request.points = 4;
+    request.settings.limits.work = sanitized(60'000, 500'000);
+    const Tradeoff curve = driver::curve(driver::all_solvers(), graph, request);
+    CHECK(curve.footprint == terms.kind);
+    Ticks before = Ticks::max();
+    for (const TradeoffPoint& point : curve.points) {
+      ++asked;
+      CHECK(point.outcome.status != Status::infeasible);
+      missed += point.outcome.plan ? 0 : 1;
+      if (!point.outcome.plan) continue;
+      check_point(graph, terms, point);
+      CHECK(point.outcome.cost.duration <= before);
+      before = point.outcome.cost.duration;
     }
-  }
+    REQUIRE(curve.smallest.has_value());
+    check_point(graph, terms, *curve.smallest);
+
+    driver::FitRequest wanted;
+    wanted.footprint = terms;
+    wanted.settings.limits.work = request.settings.limits.work;
+    wanted.time_limit =
+        Ticks(graph.total_time().count() * static_cast<std::int64_t>(100 + random.below(60)) / 100);
+    const Fit fit = driver::fit(driver::all_solvers(), graph, wanted);
+    REQUIRE(fit.point.has_value());
+    check_point(graph, terms, *fit.point);
+    CHECK(fit.point->needs() == fit.point->budget);
+    CHECK(fit.point->outcome.cost.duration <= wanted.time_limit);
+    const Bytes least = all.smallest(wanted.time_limit)->needs();
+    CHECK(fit.floor <= least);
+    larger += fit.point->budget > least ? 1 : 0;
+  });
   MESSAGE("asked " << asked << " missed " << missed << " larger " << larger);
   CHECK(missed <= sanitized(asked, 1 + asked / 100));
   CHECK(larger <= sanitized(asked, asked / 40));
