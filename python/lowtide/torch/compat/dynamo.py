@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import torch
@@ -20,10 +20,12 @@ with needed("tracer Dynamo"):
     from torch._dynamo.symbolic_convert import InstructionTranslator
     from torch._dynamo.utils import counters
 
-__all__ = ["CALLS", "WRAPS", "BackendCompilerFailed", "OptimizedModule", "TorchDynamoException", "compile_lock", "compiled",
+__all__ = ["CALLS", "WRAPS", "BackendCompilerFailed", "OptimizedModule", "TorchDynamoException", "backends_within", "compile_lock", "compiled",
            "counters", "frame_traced", "lookup_backend", "never_traced", "reset"]
 
 CALLS, WRAPS = eval_frame.__file__, external_utils.__file__  # where it calls what it has compiled, and what it wraps
+
+_WRAPPERS = 8  # of one backend, at most
 
 
 def frame_traced() -> Any:
@@ -32,6 +34,17 @@ def frame_traced() -> Any:
         return InstructionTranslator.current_tx()
     except AttributeError:
         return None
+
+
+def backends_within(compiler: Any) -> Iterator[Any]:
+    """What compiles, and the backends that it wraps, from the outermost to the innermost."""
+    for _ in range(_WRAPPERS):
+        yield compiler
+        inner = getattr(compiler, "compiler_fn", None) or getattr(compiler, "backend", None) \
+            or getattr(compiler, "_torchdynamo_orig_backend", None) or getattr(compiler, "__wrapped__", None)
+        if inner is None:
+            return
+        compiler = inner
 
 
 class Compiled(OptimizedModule):
@@ -48,10 +61,8 @@ class Compiled(OptimizedModule):
 
         Lightning replaces torch.compile to note a copy of them on the module.  A copy of a backend would be one of a copied module.
         """
-        backend: Any = self.dynamo_ctx.callback
-        while hasattr(backend, "_torchdynamo_orig_backend"):
-            backend = backend._torchdynamo_orig_backend
-        return {"backend": getattr(backend, "compiler_fn", backend)}
+        *_, backend = backends_within(self.dynamo_ctx.callback)
+        return {"backend": backend}
 
 
 def compiled(module: torch.nn.Module, backend: Callable[..., Any], recompile_limit: int) -> torch.nn.Module:

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..compat.dynamo import frame_traced
+from ..compat.dynamo import backends_within, frame_traced
 from ..compat.variables import VARIABLES as variables
 from ..compat.variables import DebuggingVariable, LoggingLoggerVariable, dict_variable, getattr_and_trace
 
@@ -39,16 +39,7 @@ def logs_behind(compiler: Callable[..., Any]) -> Callable[..., Any]:
 
 def is_ours(tx: Any) -> bool:
     """Is it for a backend of ours that this frame is traced?"""
-    compiler = tx.output.compiler_fn
-    for _ in range(8):
-        if getattr(compiler, _MARK, False):
-            return True
-        inner = getattr(compiler, "compiler_fn", None) or getattr(compiler, "backend", None) \
-            or getattr(compiler, "_torchdynamo_orig_backend", None) or getattr(compiler, "__wrapped__", None)
-        if inner is None:
-            return False
-        compiler = inner
-    return False
+    return any(getattr(backend, _MARK, False) for backend in backends_within(tx.output.compiler_fn))
 
 
 def bound(function: Callable[..., Any], named: dict[str, Any]) -> Callable[..., Any]:
