@@ -57,8 +57,9 @@ def cuts_one_block(allocator: str) -> bool:
 def primed_events(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None) -> list[tuple[Any, ...]]:
     """What steps of the plan ask of an allocator, after a block for all of it: as lowtide.replay_allocations takes it."""
     model = _Model(graph, barrier, block_size(graph, plan, barrier), _OTHERS)
+    events = own_events(graph, plan, barrier)
     for _ in range(_STEPS):
-        for event in own_events(graph, plan, barrier):
+        for event in events:
             model.add(event)
         model.end_step()
     return model.events
