@@ -1,6 +1,7 @@
 """Frameworks that bring the loop: docs/how-to/train-with-hugging-face.md, docs/how-to/train-with-lightning.md, and that what is
 trained there is what is trained without a plan."""
 
+import functools
 import sys
 import types
 from pathlib import Path
@@ -14,6 +15,9 @@ import lowtide.torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 from blocks import ROOT, blocks
 
+set_default = lowtide.torch.set_default
+QUICK = {"work": 30_000, "time": None}  # a loaded machine finds the same plans
+
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch, tmp_path):
@@ -21,7 +25,7 @@ def alone(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     torch._dynamo.reset()
     yield
-    lowtide.torch.set_default()
+    set_default()
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -34,6 +38,8 @@ def test_the_how_to_runs(page, frameworks, monkeypatch):
         pytest.importorskip(name, reason=f"no {name} (tools/deps frameworks)")
     module = types.ModuleType("page_of_docs")
     monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(lowtide.torch, "set_default", functools.partial(set_default, **QUICK))
+    lowtide.torch.set_default()
     before = len(lowtide.torch.reports())
     for block in blocks(ROOT / page, "python"):
         exec(compile(block, page, "exec"), module.__dict__)
@@ -51,11 +57,11 @@ def trained(transformers, by):
     data = [{"input_ids": row, "labels": row, "comment": "a column that no model takes"} for row in tokens]
     options = {}
     if by == "name":
-        lowtide.torch.set_default(budget="70%", work=30_000, time=None)
+        lowtide.torch.set_default(budget="70%", **QUICK)
         options["torch_compile_backend"] = "lowtide"
     if by == "optimize":
         batch = {"input_ids": tokens[:8], "labels": tokens[:8]}
-        model = lowtide.torch.optimize(model, batch, budget="70%", work=30_000, time=None)
+        model = lowtide.torch.optimize(model, batch, budget="70%", **QUICK)
     arguments = transformers.TrainingArguments("out", per_device_train_batch_size=8, max_steps=3, report_to=[], use_cpu=True,
                                                disable_tqdm=True, save_strategy="no", logging_steps=1, **options)
     trainer = transformers.Trainer(model, arguments, train_dataset=data)
