@@ -31,4 +31,4 @@ def test_a_text_that_is_no_number_is_said_with_its_variable(name, text, monkeypa
     monkeypatch.setenv(f"LOWTIDE_{name.upper()}", text)
     with pytest.raises(ValueError, match=f"LOWTIDE_{name.upper()} is a number, not '{text}'"):
         defaults.complete({})
-    assert defaults.complete({name: 1}) == {name: 1}  # which nobody reads then
+    assert defaults.complete({name: 1}) == {name: 1}  # the variable is not read then

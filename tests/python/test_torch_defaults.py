@@ -37,7 +37,7 @@ def test_a_backend_without_options_takes_those_of_the_process():
     assert lowtide.torch.reports()[-1].budget >= lowtide.torch.reports()[-1].own_peak
 
 
-def test_the_environment_is_read_where_nobody_calls(monkeypatch):
+def test_the_environment_gives_options_without_set_default(monkeypatch):
     monkeypatch.setenv("LOWTIDE_BUDGET", "90%")
     monkeypatch.setenv("LOWTIDE_WORK", "10000")
     torch.compile(Body(), backend="lowtide")(torch.randn(4096, 64)).sum().backward()

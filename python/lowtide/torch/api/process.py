@@ -28,8 +28,8 @@ def set_default(*, budget: int | str | None = None, **options: Unpack[DefaultOpt
     """Options for all later calls of this process that do not give them: of `optimize`, `step` and `backend="lowtide"`.
 
     budget, options: settings.Settings, without `optimizer` and `update`.  They replace those of an earlier call; `set_default()`
-    removes them.  All models that are compiled without options of their own share the budget.  The environment gives defaults,
-    too, to those who call nothing: LOWTIDE_BUDGET, LOWTIDE_TECHNIQUES, ... (frontend/defaults.py).
+    removes them.  All models that are compiled without options of their own share the budget.  Options that neither a call nor
+    set_default gives are read from the environment: LOWTIDE_BUDGET, LOWTIDE_TECHNIQUES, ... (frontend/defaults.py).
 
     Where Hugging Face's accelerate is installed, "lowtide" becomes one of its backends: of `Accelerator(dynamo_backend="lowtide")`
     and of `TrainingArguments(torch_compile_backend="lowtide")`, which accept the names of an enumeration alone.
