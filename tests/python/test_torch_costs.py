@@ -71,6 +71,28 @@ def test_storage_of_a_loss_beyond_its_scalar_is_counted(loss, reduction, weighed
     assert peak <= report.budget and report.peak - 64 <= peak <= report.peak
 
 
+class Conjugates(nn.Module):
+    """Products of conjugates and of their negatives, which no kernel has computed."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 4, 16, dtype=torch.complex64))
+
+    def forward(self, x):
+        y = torch.bmm(x, self.weight)
+        return (torch.bmm(y.mH, y).real + torch.bmm(y.mH.imag, y.real)).square().mean()
+
+
+def test_the_workspace_of_a_product_includes_the_copy_of_a_conjugate():
+    module, x = Conjugates(), torch.randn(8, 16, 4, dtype=torch.complex64)
+    step = lowtide.torch.optimize(module, (x,), budget="100%", costs="cpu", work=1000, time=None, fallback="error")
+    step(x).backward()
+    module.zero_grad()
+    report = lowtide.torch.reports()[-1]
+    peak = lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x))
+    assert report.peak - 64 <= peak <= report.peak + 64
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_the_workspace_of_embedding_bags_is_that_of_bags_which_hold_something(mode):
     module = nn.EmbeddingBag(64, 256, mode=mode)

@@ -49,7 +49,7 @@ from ..device.allocations import in_own_thread
 from ..device.identity import identity, untraced
 from ..device.meter import workspace
 from ..tensors.effects import communicates, is_of_pytorch, may_be_priced
-from ..tensors.operators import DTYPES, Kernel, leaves, touched_bytes
+from ..tensors.operators import DTYPES, Kernel, flagged_as, flags_of, leaves, touched_bytes
 from ..tensors.storages import bytes_of, storage
 
 _FORMAT = 5  # to be raised when what is measured, or how, becomes something else: older figures are not believed
@@ -316,9 +316,9 @@ class Prices:
 
 def _kind(kernel: Kernel) -> tuple[Any, ...]:
     """The key of kernels with similar workspaces: operator, number types, and the layout of their inputs."""
-    def lies(t: torch.Tensor) -> tuple[bool, tuple[int, ...]]:
+    def lies(t: torch.Tensor) -> tuple[Any, ...]:
         steps = [int(step) for step in t.stride()]
-        return t.is_contiguous(), tuple(sorted(range(len(steps)), key=steps.__getitem__, reverse=True))
+        return flags_of(t), t.is_contiguous(), tuple(sorted(range(len(steps)), key=steps.__getitem__, reverse=True))
 
     return (kernel.operator, *((t.dtype, *lies(t)) for t in kernel.read))
 
@@ -352,10 +352,10 @@ def _key(kernel: Kernel) -> str:
 
 
 def key_of(target: Any, args: Any, kwargs: Any) -> str:
-    """The identity of a kernel: operator, shapes, strides, number types, other arguments."""
+    """The identity of a kernel: operator, shapes, strides, number types and flags of its tensors, other arguments."""
     def of(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            return (tuple(map(int, value.shape)), tuple(map(int, value.stride())), str(value.dtype))
+            return (tuple(map(int, value.shape)), tuple(map(int, value.stride())), str(value.dtype), *map(str, flags_of(value)))
         return value
 
     return repr((str(target), pytree.tree_map(of, (args, kwargs))))
@@ -379,8 +379,9 @@ def materialise(tree: Any, device: torch.device) -> Any:
     """
 
     def real(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
+        return flagged_as(value, made_for(value)) if isinstance(value, torch.Tensor) else value
+
+    def made_for(value: torch.Tensor) -> torch.Tensor:
         size = [int(n) for n in value.shape]
         made = torch.empty_strided(size, [int(n) for n in value.stride()], dtype=value.dtype, device=device)
         if not (value.dtype.is_floating_point or value.dtype.is_complex):

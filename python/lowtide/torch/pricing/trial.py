@@ -16,10 +16,10 @@ import torch
 from ... import cache
 from ..compat import pytree
 from ..device.identity import identity, untraced
-from ..tensors.operators import Kernel, leaves
+from ..tensors.operators import Kernel, flagged_as, leaves
 from .costs import key_of
 
-_FORMAT = 1  # to be raised when a trial becomes another
+_FORMAT = 2  # to be raised when a trial becomes another
 _ELEMENTS = 4096  # of results that are compared at least; small ones are tried several times
 _TRIES = 8  # at most
 _PLACES = 8  # of slices among the rows, at most: a row at the edge of a kernel's block may have other bits than its neighbours
@@ -121,7 +121,7 @@ class Trial:
 
         def of_tensor(like: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
             made = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=whole.device)
-            return made.copy_(_rows(whole, like.shape, place))
+            return flagged_as(like, made).copy_(_rows(whole, like.shape, place))
 
         names = [a.name for a in self._part.target._schema.arguments]
         return ([of(name, value) for name, value in zip(names, self._part.args, strict=False)],
@@ -143,7 +143,7 @@ def _random(t: torch.Tensor, device: torch.device, generator: torch.Generator) -
     made = torch.empty_strided(size, strides, dtype=t.dtype, device=device)
     if not (t.dtype.is_floating_point or t.dtype.is_complex):
         return made.zero_()
-    return made.normal_(generator=generator) if 0 not in strides else made.fill_(0.5)
+    return flagged_as(t, made.normal_(generator=generator) if 0 not in strides else made.fill_(0.5))
 
 
 def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -64,6 +64,19 @@ def leaves(tree: Any) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
 
 
+def flags_of(t: torch.Tensor) -> tuple[OpOverload, ...]:
+    """The operators that flag a view as a conjugate or a negative, which a kernel has yet to compute (often in a copy)."""
+    flags = ((t.is_conj(), aten._conj.default), (t.is_neg(), aten._neg_view.default))
+    return tuple(operator for is_so, operator in flags if is_so)
+
+
+def flagged_as(like: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """A view of t with the flags of another tensor."""
+    for operator in flags_of(like):
+        t = operator(t)
+    return t
+
+
 def values(tree: Any) -> Any:
     """A tree of FX nodes -> the same tree of their fake tensors, and of numbers like those that come."""
     return pytree.tree_map_only(torch.fx.Node, lambda n: _concrete(n.meta.get("val")), tree)

@@ -22,7 +22,7 @@ from ..compat.fake import FakeTensor
 from ..compat.tensors import suggest_memory_format
 from ..program.emitter import Code, Emitter
 from ..program.in_place import is_laid_out_as, out_variant_of
-from ..tensors.operators import Kernel, leaves, operations_of, values
+from ..tensors.operators import Kernel, flags_of, leaves, operations_of, values
 from ..tensors.storages import storage
 from ..tracing.real_types import as_really_made
 
@@ -67,8 +67,7 @@ class Slice:
         like = node.meta["val"] if isinstance(node, fx.Node) else None
         if not isinstance(like, torch.Tensor):
             return self
-        flags = ((like.is_conj(), aten._conj.default), (like.is_neg(), aten._neg_view.default))
-        return replace(self, views=tuple(flag for is_so, flag in flags if is_so))
+        return replace(self, views=flags_of(like))
 
     def for_call(self, t: torch.Tensor, target: Any, argument: str) -> Slice:
         """The slice of t as that argument of a call: packed where it has to be."""
