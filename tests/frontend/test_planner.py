@@ -180,7 +180,7 @@ def test_where_no_copy_can_be_made_there_are_none_in_the_end(asked):
         schedule, report = planned(chain(*SIZES), copying(share))
         assert not schedule.copied and report.link is None and report.peak <= report.budget
         assert asked[0] == report.budget and asked[-2:] == ["smallest", "no copies"]
-        assert all(0 < limit <= report.budget for limit in asked[:-2]) and len(asked) <= 3 + planner._ATTEMPTS
+        assert all(0 < limit <= report.budget for limit in asked[:-2]) and len(asked) <= 3 + planner.ATTEMPTS
 
 
 def test_an_infeasible_budget_is_refused_with_the_smallest_peak_of_all_attempts():

@@ -49,10 +49,6 @@ def allowed(family, technique, entry, numbers, inner):
     return not (family == "complex" and numbers in ("bf16", "f16"))  # complex numbers have no half precision
 
 
-# Known faults, by what the ids of cases begin with.
-FAULTS = {"breaks-offload-compile-bf16-eager": "with graphs planned at their first calls, each refusal names another smallest budget"}
-
-
 def cases():
     """Of each family its models take turns; in long runs all cases."""
     seen, found = Counter(), []
@@ -60,8 +56,7 @@ def cases():
         models = FAMILIES[case["family"]]
         name = "-".join([*case.values(), *([str(seen[case["family"]] % len(models))] if len(models) > 1 else [])])
         name = name.replace(" ", "_")
-        marks = [pytest.mark.xfail(reason=why) for start, why in FAULTS.items() if name.startswith(start)]
-        found.append(pytest.param(case, models[seen[case["family"]] % len(models)], id=name, marks=marks))
+        found.append(pytest.param(case, models[seen[case["family"]] % len(models)], id=name))
         seen[case["family"]] += 1
     return found
 

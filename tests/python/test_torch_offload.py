@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.frontend.planning import planner
+from lowtide.frontend.planning import as_code
 from lowtide.frontend.planning.schedule import schedule
 from lowtide.torch.device import link
 from lowtide.torch.device.host import Host, host_of
@@ -182,7 +182,7 @@ def random_copies(program, rng, across=False):
 
 def follow(monkeypatch, seed, across=False):
     """Have plans copy at random."""
-    monkeypatch.setattr(planner, "schedule",
+    monkeypatch.setattr(as_code, "schedule",
                         lambda program, _: schedule(program, random_copies(program, random.Random(seed), across)))
 
 

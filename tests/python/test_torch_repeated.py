@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
-from lowtide.frontend.planning import planner
+from lowtide.frontend.planning import as_code
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.emission import emit, repeated
 from lowtide.torch.emission.execute import compile_graph
@@ -200,7 +200,7 @@ def test_a_step_in_parts_has_the_same_bits_and_the_same_peak(dtype, monkeypatch)
 def test_a_part_with_other_steps_runs_by_itself(monkeypatch):
     """One part computes an activation twice, and holds less meanwhile."""
     module, inputs = words()
-    scheduled, again = planner.schedule, []
+    scheduled, again = as_code.schedule, []
 
     def unlike(program, steps):
         computes = [op for kind, op, *_ in steps if kind.startswith("compute")]
@@ -214,7 +214,7 @@ def test_a_part_with_other_steps_runs_by_itself(monkeypatch):
         return scheduled(program, [("compute", op) for op in computes])
 
     plain, _, alike, _, _ = stepped(monkeypatch, module, inputs, 8)
-    monkeypatch.setattr(planner, "schedule", unlike)
+    monkeypatch.setattr(as_code, "schedule", unlike)
     bits, nodes, functions, measured, report = stepped(monkeypatch, module, inputs, 8)
     assert len(again) == 1 and len(functions) == len(alike) and report.again
     assert all(map(torch.equal, bits, plain))

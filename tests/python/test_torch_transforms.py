@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch_run
-from lowtide.frontend.planning import planner
+from lowtide.frontend.planning import as_code
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.tensors.operators import Kernel
 from lowtide.torch.transforms import transformed as transformed_module
@@ -425,14 +425,14 @@ def test_hoisted_gradients_are_equal_for_powers_of_two(hoisted):
 def test_gradients_are_scaled_wherever_a_plan_makes_the_assumed_tangent_again(hoisted, monkeypatch):
     """The engine holds the tangent to the end, so a plan may free it and make it again behind the forward."""
     module, inputs, make = hoisted
-    scheduled, again = planner.schedule, []
+    scheduled, again = as_code.schedule, []
 
     def with_another(program, steps):
         computes = [op for kind, op, *_ in steps if kind.startswith("compute")]
         again.extend(op.index for op in program.graph.ops if op.kind == "lowtide.tangent")
         return scheduled(program, [("compute", op) for op in (*computes, *again)])
 
-    monkeypatch.setattr(planner, "schedule", with_another)
+    monkeypatch.setattr(as_code, "schedule", with_another)
     plain, step = twin(module), make(loss_scale=1)
     assert len(again) == 1
     for scale in (4, 0.5):

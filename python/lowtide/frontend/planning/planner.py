@@ -18,7 +18,6 @@ import dataclasses
 import functools
 import time
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,17 +29,15 @@ from .. import progress
 from ..errors import BudgetError, CaptureError, LowtideWarning, size_text
 from ..options import Options
 from ..program import Program
-from ..techniques import TRANSFORMS, bytes_of
+from ..techniques import TRANSFORMS, bytes_of, without_transforms
 from . import breakdown
+from .as_code import ATTEMPTS, as_code, plan_on
 from .constraints import Constraints
-from .copies import COPIES, Step
 from .report import Report, held_by
 from .reserved import within_reserved
-from .schedule import Schedule, schedule
+from .schedule import Schedule
 from .search import NotInParts, Search, Transforms
 from .taken import Taken, taken
-
-_ATTEMPTS = 3  # to find a plan whose copies the code can make unchanged
 
 
 def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
@@ -70,7 +67,7 @@ class Question:
                  smallest: bool = False) -> None:
         self.given, self.options, self.constraints, self.smallest = program, options, constraints, smallest
         self.asked = options.planning(constraints.alone, program.device)
-        self.copies = _without_transforms(self.asked)
+        self.copies = without_transforms(self.asked)
         self.program = program.splittable() if TRANSFORMS & set(self.asked.get("techniques", ())) else program
         self.graph = constraints.graph(self.program)
         self.limit = bytes_of(options.budget if budget is None else budget, self.graph)
@@ -124,7 +121,7 @@ class Question:
         entry = cache.read(file)
         try:
             transforms = entry["transforms"]
-            plan = self._on_machine([(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]])
+            plan = plan_on(self.problem.machine, [(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]])
             lowtide.verify(self.transformed(transforms)[1], plan)
             return _Found(transforms, plan, {key: entry[key] for key in ("bound", "status", "floor", "instead")}, cached=True)
         except (TypeError, KeyError, ValueError, CaptureError):
@@ -142,37 +139,29 @@ class Question:
 
     # ---- schedule
 
-    def _as_code(self, made: Program, plan: lowtide.Plan) -> tuple[Schedule, lowtide.Plan, Program, lowtide.Graph]:
-        """The schedule of a plan's generated code, with the plan, the program and the graph of the schedule."""
-        scheduled = schedule(made, list(plan.steps))
-        run = dataclasses.replace(made, graph=scheduled.graph)
-        return scheduled, self._on_machine(scheduled.steps), run, self.constraints.graph(run)
-
-    def _on_machine(self, steps: Iterable[Step]) -> lowtide.Plan:
-        """A plan of these steps, with the links that they use."""
-        steps = list(steps)
-        return lowtide.Plan(steps, machine=self.problem.machine if any(kind in COPIES for kind, *_ in steps) else None)
-
     def _peak_of(self, made: Program, plan: lowtide.Plan) -> int:
         """The peak of a plan's generated code in bytes."""
-        _, plan, _, final = self._as_code(made, plan)
-        return lowtide.simulate(final, plan).peak
+        code = as_code(made, self.constraints, plan, self.problem.machine)
+        return lowtide.simulate(code.graph, code.plan).peak
 
     # ---- verify
 
     def _verified(self, found: _Found) -> Answer:
         """The generated code of the plan, with its cost if it keeps the budget."""
         made, _ = self.transformed(found.transforms)
-        scheduled, plan, run, final = self._as_code(made, found.plan)
-        asked = lowtide.Problem(final, self.limit, live_limits=self.constraints.live_limits(run), **self.copies)
+        code = as_code(made, self.constraints, found.plan, self.problem.machine)
         cost: lowtide.Cost | None
         try:
-            cost = lowtide.verify(asked, plan)
+            cost = code.cost(self.limit, self.copies)
         except lowtide.PlanError:
             if not self.copies:
                 raise
             cost = None
-        return Answer(self, found, made, scheduled, plan, final, cost)
+        return Answer(self, found, made, code.schedule, code.plan, code.graph, cost)
+
+    def answer_with(self, plan: lowtide.Plan, facts: dict[str, Any]) -> Answer:
+        """The answer that this plan of the given program is.  facts: of a search for the same budget."""
+        return self._verified(_Found([], plan, facts | {"status": "feasible"}, cached=False))
 
 
 @dataclass(frozen=True)
@@ -221,13 +210,6 @@ class Answer:
         return lowtide.simulate(self.graph, self.plan)
 
 
-def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
-    """The same question without transforms; in_place, which costs nothing, stands for no technique."""
-    techniques = [name for name in asked.get("techniques", ("recompute",)) if name not in TRANSFORMS] or ["in_place"]
-    copies = {name: asked[name] for name in ("link", "host_budget") if "link" in asked}
-    return copies | {"techniques": techniques} if copies or "recompute" not in techniques else {}
-
-
 def _keeping_the_budget(question: Question, start: lowtide.Plan | None) -> Answer:
     """An answer whose code keeps the question's budget of live bytes.  start: a known plan, if any.  Raises BudgetError."""
     answer = question.answer(start)
@@ -255,7 +237,7 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
     given, options, constraints, limit = question.given, question.options, question.constraints, question.limit
     floor, narrower = answer.found.facts["floor"], limit
     try:
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             taken = answer.timeline
             if taken.peak <= narrower or taken.violation is not None:
                 break
@@ -267,6 +249,10 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
                 return answer
     except BudgetError:
         pass
+    if start is not None:
+        known = question.answer_with(start, answer.found.facts)
+        if known.cost is not None:
+            return known
     words = f"no plan was found that keeps this step within {size_text(limit)} ({limit} bytes) and copies only what code can copy"
     try:
         answer = Question(given, options, constraints, limit, smallest=True).answer(start)

@@ -19,10 +19,12 @@ from typing import Any
 
 import lowtide
 
-from ..errors import BudgetError, size_text
+from ..errors import BudgetError, CaptureError, size_text
 from ..program import Program
-from ..techniques import TRANSFORMS, bytes_of
+from ..techniques import TRANSFORMS, bytes_of, without_copies, without_transforms
+from .as_code import ATTEMPTS, as_code
 from .constraints import Constraints, given_bytes, input_bytes
+from .copies import COPIES
 
 # of a program, and whether nothing limits what it saves: what a Problem of it is told beside graph, budget and order
 Told = Callable[[Program, bool], dict[str, Any]]
@@ -138,7 +140,8 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
         fewest = constraints_of(passes, {key: captured_graphs[key].saves[0] for key in waiting})
         floor = 0
         for key, captured in captured_graphs.items():  # of one byte: refused at once, with the floor
-            graph, _, told_of_it = _asked(captured.program, fewest[key], told)
+            told_of_it = told(captured.program, fewest[key].alone)
+            _, graph, _ = _asked(captured.program, fewest[key], told_of_it)
             floor = max(floor, lowtide.plan(graph, 1, work=1, **told_of_it).floor or 0)
         smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), largest.own_peak), order, told)
         raise _refusal(passes, limit, floor, smallest)
@@ -176,22 +179,53 @@ def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: s
     assignments: dict[str, Assignment] = {}
     total = 0
     for key, constraints in constraints_of(passes, saved).items():
-        graph, live_limits, told_of_it = _asked(captured_graphs[key].program, constraints, told)
-        outcome = lowtide.plan(graph, limit, order=order, time=_SECONDS, live_limits=live_limits, **told_of_it)
-        if outcome.plan is None or outcome.duration is None:
+        program = captured_graphs[key].program
+        told_of_it = told(program, constraints.alone)
+        found = _planned(program, constraints, limit, order, told_of_it)
+        if found is None and "link" in told_of_it:
+            found = _planned(program, constraints, limit, order, without_copies(told_of_it))
+        if found is None:
             return None
-        assignments[key] = Assignment(constraints, limit, None if outcome.plan.transforms else outcome.plan)
-        total += outcome.duration * times[key]
+        duration, plan = found
+        assignments[key] = Assignment(constraints, limit, None if plan.transforms else plan)
+        total += duration * times[key]
     return total, assignments
 
 
-def _asked(program: Program, constraints: Constraints, told: Told) -> tuple[lowtide.Graph, dict[int, int | str], dict[str, Any]]:
-    """The graph of a program with the memory of others, its live limits, and the other arguments of its Problem."""
-    told_of_it = told(program, constraints.alone)
+def _planned(program: Program, constraints: Constraints, limit: int, order: str,
+             told_of_it: dict[str, Any]) -> tuple[int, lowtide.Plan] | None:
+    """A plan and its time; None if none is found whose code keeps the limit."""
+    program, graph, live_limits = _asked(program, constraints, told_of_it)
+    narrower = limit
+    for _ in range(ATTEMPTS):
+        outcome = lowtide.plan(graph, narrower, order=order, time=_SECONDS, live_limits=live_limits, **told_of_it)
+        if outcome.plan is None or outcome.duration is None:
+            return None
+        if not any(kind in COPIES for kind, *_ in outcome.plan.steps):
+            return outcome.duration, outcome.plan
+        try:
+            made = program.transformed(outcome.plan.transforms) if outcome.plan.transforms else program
+            code = as_code(made, constraints, outcome.plan, outcome.plan.machine)
+            code.cost(limit, without_transforms(told_of_it))
+        except CaptureError:
+            return None
+        except lowtide.PlanError:
+            excess = lowtide.simulate(code.graph, code.plan).peak - limit
+            if excess <= 0 or excess >= narrower:
+                return None
+            narrower -= excess
+        else:
+            return outcome.duration, outcome.plan
+    return None
+
+
+def _asked(program: Program, constraints: Constraints,
+           told_of_it: dict[str, Any]) -> tuple[Program, lowtide.Graph, dict[int, int | str]]:
+    """The program that may be transformed, its graph with the memory of others, and its live limits."""
     if TRANSFORMS & set(told_of_it.get("techniques", ())):
         program = program.splittable()
     held = constraints.for_copies(program) if "link" in told_of_it else constraints
-    return held.graph(program), held.live_limits(program), told_of_it
+    return program, held.graph(program), held.live_limits(program)
 
 
 def _smallest(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], ends: tuple[int, int],
