@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel wheels demo test test-long bench bench-hiremate bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms gpu format lint fuzz \
+.PHONY: help deps build wheel wheels demo test test-sanitizers test-long bench bench-hiremate bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms gpu format lint fuzz \
   coverage site install clean
 
 DATA ?=
@@ -42,13 +42,17 @@ wheels: ## For people without a compiler, into build/dist: a wheel for each Pyth
 demo: build ## Plan the training of a ResNet-50 into half its memory, into build/demo.html, and show it
 	@build/release/lowtide demo -o build/demo.html
 
-test: ## Everything that CI runs, in about twenty minutes on two cores; TORCH=2.11.0: the PyTorch suites with that version (PYTHON=)
+test: ## Every test in an optimised build; TORCH=2.11.0: the PyTorch suites with that version (PYTHON=)
 ifdef TORCH
 	@tools/test_torch $(TORCH)
 else
 	@tools/deps build wheel test engines
 	@tools/test
 endif
+
+test-sanitizers: ## C++ under the address and undefined-behaviour sanitizers, threads under the thread sanitizer
+	@tools/deps build engines
+	@tools/test_sanitizers
 
 test-long: ## Every test in every preset, sweeps at full length, fuzzers
 	@tools/deps build wheel test capture onnx jax engines fuzz
