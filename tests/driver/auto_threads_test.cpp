@@ -140,12 +140,12 @@ TEST_CASE("auto: a subsolver that throws is reported, and the others go on") {
   for (const auto& solver : table.all()) {
     if (solver->name() == "auto") continue;
     CAPTURE(solver->name());
-    for (const bool clocked : {false, true}) {
-      CAPTURE(clocked);
+    for (const bool timed : {false, true}) {
+      CAPTURE(timed);
       driver::Request request;
-      request.threads = clocked ? 4 : 1;
+      request.threads = timed ? 4 : 1;
       request.limits.work = sanitized(10'000, 50'000);
-      if (clocked) request.limits.seconds = 100;
+      if (timed) request.limits.seconds = 100;
       const driver::Answer answer = ask_with_failing({solver->name()}, false, problem, request);
       REQUIRE(answer.outcome.plan);
       CHECK(verify(problem, *answer.outcome.plan).ok);

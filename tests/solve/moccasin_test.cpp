@@ -201,12 +201,12 @@ TEST_CASE("moccasin: with the option start=auto never worse than the search") {
   const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * 8 / 10)};
   driver::Request request;
   request.solver = "moccasin";
-  request.limits.seconds = 3;
+  request.limits.work = 3'000'000;
   request.options = {{"start", "auto"}};
   const driver::Answer answer = driver::solve(table, problem, request);
   request.solver = "search";
   request.options.clear();
-  request.limits.seconds = 0.5;
+  request.limits.work = 100'000;
   const driver::Answer search = driver::solve(table, problem, request);
   if (search.outcome.plan) {
     REQUIRE(answer.outcome.plan);

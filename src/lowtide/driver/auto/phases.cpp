@@ -143,7 +143,7 @@ std::vector<Task> again(AutoState& state, double share) {
 std::vector<Task> lanes(AutoState& state, double share) {
   std::vector<Task> tasks;
   const LaneTerms terms = state.lane_terms();
-  const int count = state.clocked() ? state.threads() : kLanes;
+  const int count = state.has_time_limit() ? state.threads() : kLanes;
   for (int lane = 0; lane < count; ++lane) {
     tasks.push_back(state.lane(lane, terms));
     tasks.back().work = static_cast<std::int64_t>(share * static_cast<double>(tasks.back().work));
@@ -185,9 +185,9 @@ constexpr std::array<Phase, 11> kPhases = {{
     {"engine", "an engine, once, under a time limit: to prove the plan of a small graph optimal",
      When::alone, .6,
      [](const AutoState& state) {
-       return state.clocked() && !state.context().limits().settings().work && state.has_plan() &&
-              state.problem().order == Order::given && state.ops() <= kMostEngineOps &&
-              state.epoch().proves && state.epoch().stands &&
+       return state.has_time_limit() && !state.context().limits().settings().work &&
+              state.has_plan() && state.problem().order == Order::given &&
+              state.ops() <= kMostEngineOps && state.epoch().proves && state.epoch().stands &&
               state.context().limits().used() > kEngineFrom;
      },
      engine},

@@ -47,7 +47,7 @@ bool Runner::run_epoch() {
   if (stop()) return false;
   std::vector<Task> tasks = tasks_of(When::before_search);
   bool any = !tasks.empty();
-  if (!state_.clocked() || state_.threads() == 1) {
+  if (!state_.has_time_limit() || state_.threads() == 1) {
     run(tasks);
     if (stop()) return false;
     tasks.clear();

@@ -38,7 +38,7 @@ AutoState::AutoState(const Problem& problem, solve::Context& context, const Auto
     : problem_(problem),
       given_(in_given_order(problem)),
       context_(context),
-      clocked_(context.limits().settings().seconds.has_value()),
+      has_time_limit_(context.limits().settings().seconds.has_value()),
       threads_(std::max(1, context.threads())),
       ops_(static_cast<std::int64_t>(problem.graph.op_count())),
       recipe_choice_(settings.recipe_weights),

@@ -45,8 +45,8 @@ class AutoState {
     return context_.has_plan() ? context_.best_cost().duration : Ticks::max();
   }
   // Whether the run has a time limit.
-  bool clocked() const { return clocked_; }
-  bool unlimited() const { return !clocked_ && !context_.limits().settings().work; }
+  bool has_time_limit() const { return has_time_limit_; }
+  bool unlimited() const { return !has_time_limit_ && !context_.limits().settings().work; }
   int threads() const { return threads_; }
 
   const Epoch& epoch() const { return epoch_; }
@@ -92,7 +92,7 @@ class AutoState {
   const Problem& problem_;
   const Problem given_;  // problem_ in the given order
   solve::Context& context_;
-  const bool clocked_;
+  const bool has_time_limit_;
   const int threads_;
   const std::int64_t ops_;
   Epoch epoch_;

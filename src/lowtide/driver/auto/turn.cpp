@@ -47,7 +47,7 @@ void Runner::run_task(Task& task, LimitSettings limits, const Bound& known,
                                   .solvers = context_.solvers(),
                                   .watcher = {}};
   for (const auto& [name, value] : task.options) settings.options.set(name, value);
-  if (state_.clocked())
+  if (state_.has_time_limit())
     settings.watcher = [&](const solve::Progress& progress) {
       const std::scoped_lock lock(mutex_);
       try {

@@ -6,7 +6,7 @@
 namespace lowtide::solve {
 
 bool EngineRun::stop() {
-  if (!clocked()) {
+  if (!has_time_limit()) {
     const CancelToken* cancel = limits_.settings().cancel;
     if (cancel == nullptr || !cancel->cancelled()) return false;
     return limits_.spend(Limits::kPollWork);
@@ -21,7 +21,7 @@ engines::EngineLimits EngineRun::limits() {
   engines::EngineLimits result;
   result.seed = seed_;
   const LimitSettings left = limits_.remaining();
-  if (clocked()) {
+  if (has_time_limit()) {
     result.seconds = *left.seconds;
     result.threads = threads_;
   } else if (left.work) {
@@ -33,7 +33,7 @@ engines::EngineLimits EngineRun::limits() {
 }
 
 bool EngineRun::affords(std::size_t entries) {
-  if (clocked()) {
+  if (has_time_limit()) {
     const bool late = *limits_.remaining().seconds < kEntrySeconds * static_cast<double>(entries);
     if (late) limits_.stop_at_deadline();
     return !late;
@@ -45,7 +45,7 @@ bool EngineRun::affords(std::size_t entries) {
 void EngineRun::charge(const engines::EngineEnd& end) {
   const bool finished = end.status == engines::EngineStatus::optimal ||
                         end.status == engines::EngineStatus::infeasible;
-  if (clocked()) {
+  if (has_time_limit()) {
     stop();
     if (!finished && !end.stopped && end.failure.empty()) limits_.stop_at_deadline();
     return;

@@ -40,7 +40,7 @@ class EngineRun {
  private:
   using Clock = std::chrono::steady_clock;
   bool stop();
-  bool clocked() const { return limits_.settings().seconds.has_value(); }
+  bool has_time_limit() const { return limits_.settings().seconds.has_value(); }
 
   Limits& limits_;
   std::uint64_t seed_;
