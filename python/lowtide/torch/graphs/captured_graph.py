@@ -21,6 +21,7 @@ from torch import fx
 
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CallerError, CaptureError, LowtideWarning, fall_back
+from ..clusters.higher_order import has_higher_order
 from ..clusters.prepare import traced_for
 from ..clusters.rewrite import NotClustered, with_clusters
 from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay
@@ -292,6 +293,8 @@ class CapturedGraph:
             if self._symbols:
                 self._symbols.check(joint)
             if self._open:
+                if has_higher_order(joint):
+                    raise NotOpen  # what they take beside tensors was traced for sizes
                 self._open.concrete(joint, self._inputs)
             if self._settings.fuses:
                 joint = with_clusters(joint, trained_arguments(self._inputs), real=True)

@@ -21,13 +21,13 @@ from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ...frontend.techniques import TRANSFORMS
+from ..clusters.cluster import CLUSTER, cluster_of_node
 from ..clusters.overwriting import probe
 from ..compat.distributed import running_ddp
 from ..device.meter import bytes_held
 from ..pricing.costs import pricing
 from ..pricing.remembered import Remembered
 from ..program.lowering import lower
-from ..program.lowerings.cluster import cluster_of_node
 from ..program.lowerings.update import Updates
 from ..program.program import Program, made_gradient_bytes, updated_inputs, with_gradient
 from ..runtime.assumed_tangent import AssumedTangent
@@ -265,7 +265,7 @@ class GraphPlanner:
 
     def _with_twins(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program in which clusters may write over inputs that die, if Inductor's code does so for any (clusters/overwriting.py)."""
-        nodes = traced.joint.graph.find_nodes(op="call_function", target=torch.ops.lowtide.cluster.default)
+        nodes = traced.joint.graph.find_nodes(op="call_function", target=CLUSTER)
         return self._lowered(traced, settings) if probe(map(cluster_of_node, nodes)) else None
 
     def _with_computed_again(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
