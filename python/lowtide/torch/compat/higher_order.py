@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 from torch import fx
 
@@ -15,8 +12,7 @@ with needed("higher-order operators"):
     from torch._higher_order_ops.flex_attention import flex_attention, flex_attention_backward
     from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_functional
 
-__all__ = ["HIGHER_ORDER", "attention_without_a_device", "block_mask_of", "is_flex_attention", "score_buffers_of",
-           "triton_kernel_of"]
+__all__ = ["HIGHER_ORDER", "block_mask_of", "is_flex_attention", "score_buffers_of", "triton_kernel_of"]
 
 HIGHER_ORDER = (flex_attention, flex_attention_backward, triton_kernel_wrapper_functional)
 _MASK_AT = {flex_attention: 4, flex_attention_backward: 9}
@@ -58,12 +54,3 @@ def _texts(kernel: Any, known: dict[int, str]) -> list[str]:
             if hasattr(called, "src"):
                 _texts(called, known)
     return list(known.values())
-
-
-@contextlib.contextmanager
-def attention_without_a_device() -> Iterator[None]:
-    """Flex attention takes inputs with gradients on a CPU, for a tracing that runs no kernel."""
-    with needed("check of devices of flex attention"):
-        import torch.nn.attention.flex_attention as module
-    with mock.patch.object(module, "_validate_device", lambda *_: None):
-        yield
