@@ -15,7 +15,7 @@ with needed("higher-order operators"):
 __all__ = ["HIGHER_ORDER", "block_mask_of", "is_flex_attention", "score_buffers_of", "triton_kernel_of"]
 
 HIGHER_ORDER = (flex_attention, flex_attention_backward, triton_kernel_wrapper_functional)
-_MASK_AT = {flex_attention: 4, flex_attention_backward: 9}
+_MASK_AT: dict[Any, int] = {flex_attention: 4, flex_attention_backward: 9}
 
 
 def is_flex_attention(target: Any) -> bool:
@@ -37,8 +37,9 @@ def triton_kernel_of(node: fx.Node) -> tuple[str, str] | None:
     """Of a call of a Triton kernel its text, with that of the functions it calls, and what it is given beside the graph's tensors."""
     if node.target is not triton_kernel_wrapper_functional:
         return None
-    kernel: Any = kernel_side_table.get_kernel(node.kwargs["kernel_idx"])
-    constants = kernel_side_table.get_constant_args(node.kwargs["constant_args_idx"])
+    given: Any = node.kwargs
+    kernel: Any = kernel_side_table.get_kernel(given["kernel_idx"])
+    constants = kernel_side_table.get_constant_args(given["constant_args_idx"])
     tuned = list(map(str, getattr(kernel, "configs", ())))
     return "\n".join(_texts(kernel, {})), repr((sorted(constants.items(), key=str), tuned))
 
@@ -48,7 +49,7 @@ def _texts(kernel: Any, known: dict[int, str]) -> list[str]:
         kernel = kernel.fn  # of one that is tuned
     if id(kernel) not in known:
         known[id(kernel)] = str(getattr(kernel, "src", kernel))
-        function = getattr(kernel, "fn", None)
+        function: Any = getattr(kernel, "fn", None)
         for name in getattr(getattr(function, "__code__", None), "co_names", ()):
             called = function.__globals__.get(name)
             if hasattr(called, "src"):
