@@ -69,7 +69,7 @@ class Settings(Options):
     fallback: for a graph that cannot be planned: "warn" (it runs as without Lowtide) or "error".  A budget that cannot be kept is
         always an error.
     inner: the kernels that plans run: "eager" (PyTorch's, bit-identical to eager execution), "fused" (clusters of ops that Inductor
-        makes kernels of; clusters/) or "auto" (`fuses`).  "inductor" is an older word for "fused".
+        makes kernels of; clusters/) or "auto" (graphs/inner.py).  "inductor" is an older word for "fused".
     techniques: on a CPU, where the host is emulated, "offload" must be named.
     link: None: the link of the device in `costs`, else the measured one (device/link.py).
     allocator: None: on a GPU those of the process, on a CPU PyTorch's defaults.
@@ -147,8 +147,6 @@ class Settings(Options):
     @property
     def inner_in_words(self) -> str:
         """The kernels that plans run, and why these."""
-        if self.inner == "auto":
-            return "eager kernels (inner='auto': bit-identical to eager execution, and nothing to compile)"
         return "fused kernels (inner='fused')" if self.fuses else "eager kernels (inner='eager')"
 
     @property

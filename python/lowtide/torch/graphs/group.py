@@ -28,6 +28,7 @@ from ..settings import Settings
 from ..tensors.storages import Sizes, gradients_by_leaf, is_trained, storages
 from .accounts import Accounts, saved
 from .calls import Calls
+from .inner import Choice
 from .outside_gradients import OutsideGradients
 from .over_budget import Cause, OverBudget
 from .records import GraphRecord, ObservedPass
@@ -47,7 +48,7 @@ class Group:
     forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
     primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
-    calls: what has run.
+    calls: what has run.  inner: the kernels that were chosen for a graph, by the graph.
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -68,6 +69,7 @@ class Group:
     accounts: Accounts = field(init=False)
     over_budget: OverBudget = field(default_factory=OverBudget)
     outside: OutsideGradients = field(init=False)
+    inner: dict[str, Choice] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.accounts = Accounts(self.calls, self.captured_graphs)

@@ -21,13 +21,13 @@ from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ...frontend.techniques import TRANSFORMS
+from ..clusters.cluster import CLUSTER, cluster_of_node
 from ..clusters.overwriting import probe
 from ..compat.distributed import running_ddp
 from ..device.meter import bytes_held
 from ..pricing.costs import pricing
 from ..pricing.remembered import Remembered
 from ..program.lowering import lower
-from ..program.lowerings.cluster import cluster_of_node
 from ..program.lowerings.update import Updates
 from ..program.program import Program, made_gradient_bytes, updated_inputs, with_gradient
 from ..runtime.assumed_tangent import AssumedTangent
@@ -38,11 +38,12 @@ from ..tensors.storages import device_among, gradient_bytes, storages, trained_a
 from ..tracing.against_eager import differences
 from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
-from ..tracing.training_step import joint_graph
+from ..tracing.training_step import forward_graph, joint_graph
 from ..transforms.computed_again import again_in, as_backward, with_computed_again
 from ..transforms.plannable import PlannableProgram
 from ..transforms.whole import in_one_call
 from .group import Group
+from .inner import Choice, EagerIsFast, compare
 from .near_sizes import AtSizes, NearSizes
 from .records import GraphRecord
 from .watch import MARKS, TOGETHER, GraphWatch, buckets
@@ -109,11 +110,12 @@ class GraphPlanner:
         self.kept_within: int | None = None  # the smallest budget of a plan that reads nothing that others may write to
         self.written: set[int] = set()  # inputs that others were seen to write to between forward and backward
         self.written_results: set[int] = set()  # the same of results
+        self.inner: Choice | None = None  # of kernels, where the options leave it open
         self._assumed_tangent: AssumedTangent | None = None  # whose code finds it as long as somebody holds it
 
-    def use(self, settings: Settings) -> None:
-        """From now on plan with these."""
-        self._settings = settings
+    def use(self, settings: Settings, inner: Choice | None = None) -> None:
+        """From now on plan with these.  inner: as the attribute."""
+        self._settings, self.inner = settings, inner
 
     def plan(self, traced: Traced) -> Schedule | None:
         """The schedule of a traced graph's program; None for a graph that is planned later.
@@ -124,6 +126,8 @@ class GraphPlanner:
         self.near, self._record.trains = None, traced.trains
         differs = differences(traced.gm, traced.joint)  # from eager execution; lowering changes the graph
         program = self._lowered(traced, settings)
+        if self.inner and not self.inner.why:
+            self.inner = Choice(True, self._compared(traced, program, settings))
         to_plan = self._enter(traced, program, settings)
         if self._find is not None:
             group.to_plan[self._find] = to_plan
@@ -138,6 +142,8 @@ class GraphPlanner:
             planned, report = self._planned(traced, program, settings, terms)
             report.updated, report.outside = len(self._record.updated), group.outside.count
             report.exactness = replace(report.exactness, traced=differs)
+            if self.inner:
+                report.inner = self.inner.in_words(program.graph)
         self._note(traced, terms, planned, report, same)
         return planned
 
@@ -166,6 +172,14 @@ class GraphPlanner:
             program = in_one_call(program)
         return PlannableProgram.of(program, price=part_price, loss_scale=settings.loss_scale,
                                    fused=settings.fuses)
+
+    def _compared(self, traced: Traced, program: PlannableProgram, settings: Settings) -> str:
+        """How much less time the program takes than one of eager kernels, in words.  Raises EagerIsFast."""
+        found = joint_graph(traced.gm, traced.inputs) if traced.trains else forward_graph(traced.gm, traced.inputs)
+        if found is None:
+            raise EagerIsFast("those of eager execution could not be priced")
+        eager = self._lowered(traced, replace(settings, inner="eager"), found[0])
+        return compare(eager.graph, program.graph)
 
     # ---- constrain
 
@@ -265,7 +279,7 @@ class GraphPlanner:
 
     def _with_twins(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program in which clusters may write over inputs that die, if Inductor's code does so for any (clusters/overwriting.py)."""
-        nodes = traced.joint.graph.find_nodes(op="call_function", target=torch.ops.lowtide.cluster.default)
+        nodes = traced.joint.graph.find_nodes(op="call_function", target=CLUSTER)
         return self._lowered(traced, settings) if probe(map(cluster_of_node, nodes)) else None
 
     def _with_computed_again(self, traced: Traced, settings: Settings) -> PlannableProgram | None:

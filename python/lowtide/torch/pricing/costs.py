@@ -88,6 +88,15 @@ _ROWS: dict[Any, tuple[str, Callable[[dict[str, Any]], int]]] = {
 _MOST: dict[str, Callable[[dict[str, Any]], int]] = {"bag_size": lambda _: 1, "offs": _all_rows}
 
 
+# Operators -> what puts numbers into made-up arguments with which the operator has the most to do.
+_FILLED: dict[Any, Callable[[Any], None]] = {}
+
+
+def enter_made_up(target: Any, fill: Callable[[Any], None]) -> None:
+    """Have `fill` put numbers into the made-up arguments of an operator."""
+    _FILLED[target] = fill
+
+
 def check_costs(costs: str) -> None:
     """Raises ValueError unless `costs` is one of
 
@@ -246,6 +255,8 @@ class Prices:
             name, rows_of = _ROWS[kernel.operator]
             indices, rows = named[name], max(1, int(rows_of(named)))
             indices.copy_(torch.arange(indices.numel(), device=indices.device).remainder_(rows).view(indices.shape))
+        if kernel.target in _FILLED:
+            _FILLED[kernel.target](args)
         return args, kwargs
 
     def _is_small(self, kernel: Kernel) -> bool:

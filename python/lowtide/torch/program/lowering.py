@@ -18,6 +18,7 @@ import torch
 from ...frontend.draft import BrokenOrder, Op
 from ...frontend.errors import CaptureError
 from ...frontend.price import Price
+from ..clusters.higher_order import as_templates
 from ..compat import pytree
 from ..compat.aot import outputs_of
 from ..compat.dispatch import OpOverload, auto_functionalized_v2, with_effects
@@ -57,6 +58,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     """
     lowering = None
     try:
+        as_templates(joint, fused=False)  # those that no clusters were formed around
         if price.real and replays:
             as_in_eager(joint)
             tell_apart(joint, trained)
@@ -188,7 +190,7 @@ class _Lowering:
             return
         if not isinstance(node.target, OpOverload):
             raise CaptureError(f"{node.name}: {node.target} is no operator on tensors; capture the model without "
-                               "torch.compile, flex attention, control-flow operators and the like")
+                               "torch.compile, control-flow operators and the like")
         arguments = arguments_of(node)
         if node.target._schema.is_mutable:
             lower_write_back(builder, node, arguments)
