@@ -14,9 +14,9 @@ All three are cached on disk under a key of device, driver, torch version and _F
 at the next start.  Measurements restore the random generators and leave profilers alone.  A GPU's peak statistics change
 only by the memory of the kernels that run.
 
-Collectives and other operators with side effects never run to be priced (effects.py).  The time of a collective is estimated
-from the bytes that cross the link; all of it is charged to the collective, none to the wait for it.  A collective has no
-workspace.  These estimates are poor on slow networks, and if communication and computation overlap.
+Collectives and other operators with side effects never run to be priced (effects.py).  The time of a collective is that of the
+bytes that it sends over the device's link to its peers, behind the link's latency (ranks/collectives.py); waiting for it takes no
+time of its own.  Its memory is counted where it is lowered.
 
 A kernel that cannot run alone gets the roofline's time, scaled by the measured times of other kernels on the device.  With
 "auto", large kernels run once on a CPU, for time and workspace.  The kernels with the largest estimated total time in the step
@@ -48,6 +48,7 @@ from ..compat.cuda import wait
 from ..device.allocations import in_own_thread
 from ..device.identity import identity, untraced
 from ..device.meter import workspace
+from ..ranks.collectives import bytes_sent, is_wait
 from ..tensors.effects import communicates, is_of_pytorch, may_be_priced
 from ..tensors.operators import DTYPES, Kernel, flagged_as, flags_of, leaves, touched_bytes
 from ..tensors.storages import bytes_of, storage
@@ -130,12 +131,7 @@ def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
 
 
 def _collective_ns(kernel: Kernel, device: lowtide.Device) -> int:
-    """The ns of a collective: an all-reduce sends all its bytes twice, others once.  Waiting costs nothing by itself."""
-    name = kernel.operator.overloadpacket.__name__
-    if name == "wait_tensor":
-        return 0
-    passes = 2 if "all_reduce" in name or "allreduce" in name else 1
-    return collective_ns(device, passes * max(touched_bytes(kernel.read), touched_bytes(kernel.written)))
+    return 0 if is_wait(kernel.operator) else collective_ns(device, bytes_sent(kernel))
 
 
 class Prices:

@@ -62,6 +62,7 @@ class Emitter:
     made_by_next: is there no code of it, because every schedule puts it right before the op whose code makes its results?
     keeps_bits: has what it makes the bits that its op has in the graph as it was captured, of operands that have theirs?
     trial: shows whether it really does on this machine; None: there is no doubt.
+    returns_operand: is the op's result the operand itself, whose storage nobody else reads then?
     adds_parts: does it add a part to the sum of those before?
     """
 
@@ -69,6 +70,7 @@ class Emitter:
     made_by_next = False
     keeps_bits = True
     trial: Trial | None = None
+    returns_operand = False
     adds_parts = False
 
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:

@@ -1,0 +1,105 @@
+"""What a functional collective sends over the link, and what it holds meanwhile; nothing is run.
+
+A functional collective (`_c10d_functional`) returns at once what it will have made; `wait_tensor` returns the same tensor when it
+is there.  Ring algorithms send and receive the share (n - 1) / n of the whole tensor on each of n ranks, an all-reduce twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+from torch import fx
+
+from ..compat.dispatch import OpOverload
+from ..compat.distributed import group_named
+from ..tensors.operators import Kernel, operand, touched_bytes
+
+_NAMESPACE = "_c10d_functional"
+_GATHERS = ("all_gather_into_tensor", "all_gather_into_tensor_coalesced")
+_SCATTERS = ("reduce_scatter_tensor", "reduce_scatter_tensor_coalesced")
+_REDUCTIONS = ("all_reduce", "all_reduce_coalesced")
+_ASYNCHRONOUS = (*_GATHERS, *_SCATTERS, *_REDUCTIONS, "all_to_all_single", "broadcast")
+
+
+@functools.cache
+def is_wait(target: Any) -> bool:
+    """Does it wait for a collective?"""
+    return isinstance(target, OpOverload) and target.namespace == _NAMESPACE and _name(target) == "wait_tensor"
+
+
+@functools.cache
+def is_asynchronous(target: Any) -> bool:
+    """Is it a collective with results of its own, which are there when `wait_tensor` has returned them?"""
+    return isinstance(target, OpOverload) and target.namespace == _NAMESPACE and _name(target) in _ASYNCHRONOUS
+
+
+@functools.cache
+def gathers(target: Any) -> bool:
+    """Does it bring together the parts of all ranks, and compute nothing?"""
+    return is_asynchronous(target) and _name(target) in _GATHERS
+
+
+def is_awaited(node: fx.Node) -> bool:
+    """Is it a collective whose results are read by waits alone?"""
+    if not is_asynchronous(node.target):
+        return False
+    readers = [reader for user in node.users for reader in (user.users if user.target is operator.getitem else (user,))]
+    return bool(readers) and all(is_wait(reader.target) for reader in readers)
+
+
+def collective_of(wait: fx.Node) -> fx.Node | None:
+    """The collective that a node waits for, if the graph has both, and nobody reads its results before a wait."""
+    source = operand(wait) if is_wait(wait.target) else wait
+    made_by = operand(source) if source.target is operator.getitem else source
+    return made_by if is_awaited(made_by) else None
+
+
+def bytes_sent(kernel: Kernel) -> int:
+    """The bytes that a collective sends from a rank, and receives."""
+    name = _name(kernel.operator)
+    read, written = touched_bytes(kernel.read), touched_bytes(kernel.written)
+    ranks = _ranks(kernel)
+    if name.rstrip("_") in _REDUCTIONS or "allreduce" in name:
+        return _share(2 * read, ranks)
+    if name in ("broadcast", "broadcast_"):
+        return read if ranks != 1 else 0
+    return _share(max(read, written), ranks)
+
+
+def held_meanwhile(kernel: Kernel) -> int:
+    """Bytes that the group holds from a collective's call until the end of the wait for it, beside what it reads and makes.
+
+    gloo gathers into a buffer of its own, which it copies, and scatters a sum of copies of all that it reads.  NCCL's buffers
+    are none of PyTorch's.
+    """
+    group = _group(kernel)
+    if group is None or group.backend != "gloo" or group.size == 1:
+        return 0
+    name = _name(kernel.operator)
+    if name in _GATHERS:
+        return touched_bytes(kernel.written)
+    return touched_bytes(kernel.read) if name in _SCATTERS else 0
+
+
+def _share(whole: int, ranks: int | None) -> int:
+    return whole if ranks is None else -(-whole * (ranks - 1) // ranks)
+
+
+def _name(target: OpOverload) -> str:
+    return target.overloadpacket.__name__
+
+
+def _group(kernel: Kernel) -> Any:
+    named = dict(zip((a.name for a in kernel.operator._schema.arguments), kernel.args, strict=False)) | kernel.kwargs
+    return group_named(named.get("group_name"))
+
+
+def _ranks(kernel: Kernel) -> int | None:
+    """How many ranks the group has; None if nobody knows."""
+    named = dict(zip((a.name for a in kernel.operator._schema.arguments), kernel.args, strict=False)) | kernel.kwargs
+    if isinstance(named.get("group_size"), int):
+        return max(1, named["group_size"])
+    group = group_named(named.get("group_name"))
+    return None if group is None else group.size
