@@ -35,6 +35,7 @@ from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_marked, leaves
 from ..tensors.storages import device_among, gradient_bytes, storages, trained_arguments
+from ..tensors.wrapped import unwrapped
 from ..tracing.against_eager import differences
 from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
@@ -360,6 +361,9 @@ class GraphPlanner:
         if running_ddp() is not None:
             raise CaptureError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
                                "the backward has made them, and updates would come before; use update='step'")
+        if any(isinstance(inputs[i], torch.Tensor) and unwrapped(inputs[i]) is not inputs[i] for i in trained):
+            raise CaptureError("update='backward' of parameters of which each rank holds a part (DTensor): the optimizer's rules "
+                               "are for whole parameters; use update='step'")
         rules = self.updates.rules(inputs, sorted(trained), self._settings.state_home)
         return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
 

@@ -43,6 +43,9 @@ class Code(Protocol):
     def call(self, function: Any, args: tuple[Any, ...], like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
         """A call with the meta data of the joint graph's node `like`, whose result is like the fake `value`."""
 
+    def add(self, function: Any, args: tuple[Any, ...], value: Any) -> fx.Node:
+        """A call that no node of the joint graph stands for, whose result is like the fake `value`."""
+
     def call_over(self, written: fx.Node, variant: OutVariant, target: Any, args: tuple[Any, ...], like: fx.Node, value: Any,
                   kwargs: Any = None) -> fx.Node:
         """The same of `target`, with a note that its out variant is to write the result over `written`, one of the arguments."""

@@ -14,7 +14,7 @@ from torch import fx
 
 from ..compat.dispatch import OpOverload
 from ..compat.distributed import group_named
-from ..tensors.operators import Kernel, operand, touched_bytes
+from ..tensors.operators import Kernel, arguments_of, operand, touched_bytes
 
 _NAMESPACE = "_c10d_functional"
 _GATHERS = ("all_gather_into_tensor", "all_gather_into_tensor_coalesced")
@@ -74,13 +74,19 @@ def held_meanwhile(kernel: Kernel) -> int:
     gloo gathers into a buffer of its own, which it copies, and scatters a sum of copies of all that it reads.  NCCL's buffers
     are none of PyTorch's.
     """
-    group = _group(kernel)
+    group = group_named(_arguments(kernel).get("group_name"))
     if group is None or group.backend != "gloo" or group.size == 1:
         return 0
     name = _name(kernel.operator)
     if name in _GATHERS:
         return touched_bytes(kernel.written)
     return touched_bytes(kernel.read) if name in _SCATTERS else 0
+
+
+def lets_go_late(node: fx.Node) -> bool:
+    """May the group hold the tensors of this collective after the wait for it?"""
+    group = group_named(arguments_of(node).get("group_name"))
+    return group is not None and group.backend == "gloo"
 
 
 def _share(whole: int, ranks: int | None) -> int:
@@ -91,15 +97,12 @@ def _name(target: OpOverload) -> str:
     return target.overloadpacket.__name__
 
 
-def _group(kernel: Kernel) -> Any:
-    named = dict(zip((a.name for a in kernel.operator._schema.arguments), kernel.args, strict=False)) | kernel.kwargs
-    return group_named(named.get("group_name"))
+def _arguments(kernel: Kernel) -> dict[str, Any]:
+    return dict(zip((a.name for a in kernel.operator._schema.arguments), kernel.args, strict=False)) | kernel.kwargs
 
 
 def _ranks(kernel: Kernel) -> int | None:
     """How many ranks the group has; None if nobody knows."""
-    named = dict(zip((a.name for a in kernel.operator._schema.arguments), kernel.args, strict=False)) | kernel.kwargs
-    if isinstance(named.get("group_size"), int):
-        return max(1, named["group_size"])
-    group = group_named(named.get("group_name"))
-    return None if group is None else group.size
+    arguments = _arguments(kernel)
+    group = group_named(arguments.get("group_name"))
+    return arguments.get("group_size") if group is None else group.size

@@ -8,6 +8,7 @@ holds for classes that wrap one tensor; those that wrap several have no one stor
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -32,6 +33,16 @@ def unwrapped(t: torch.Tensor) -> torch.Tensor:
 def wraps_several(t: torch.Tensor) -> bool:
     """Does t wrap several tensors, or none?"""
     return type(t) not in _PLAIN and is_traceable_wrapper_subclass(unwrapped(t))
+
+
+def map_within(function: Callable[[torch.Tensor], torch.Tensor], t: Any) -> torch.Tensor:
+    """function(t), or a wrapper like t around the function of what is within."""
+    if type(t) in _PLAIN or not is_traceable_wrapper_subclass(t):
+        return function(t)
+    names, facts = t.__tensor_flatten__()
+    within = {name: getattr(t, name) for name in names}
+    made = {name: map_within(function, part) if isinstance(part, torch.Tensor) else part for name, part in within.items()}
+    return type(t).__tensor_unflatten__(made, facts, t.shape, t.stride())
 
 
 def name_by_wrapper(joint: fx.GraphModule) -> None:

@@ -20,7 +20,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from ...ranks.collectives import collective_of, gathers, held_meanwhile, is_awaited, is_wait
+from ...ranks.collectives import collective_of, gathers, held_meanwhile, is_awaited, is_wait, lets_go_late
+from ...runtime.let_go import await_sole_owner
 from ...tensors.operators import leaves, operand
 from ..builder import ProgramBuilder
 from ..emitter import Code
@@ -41,7 +42,12 @@ class WaitEmitter(CallEmitter):
         return None
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        return super().emit(code, op, again, following, ())
+        super().emit(code, op, again, following, ())
+        node = code.runs[op].own_node
+        awaited = collective_of(node)
+        if awaited is not None and lets_go_late(awaited):
+            code.add(await_sole_owner, (code.values[node],), None)
+        return False
 
 
 class CollectiveEmitter(CallEmitter):
