@@ -30,9 +30,11 @@ from ..program.lowering import lower
 from ..program.lowerings.cluster import cluster_of_node
 from ..program.lowerings.update import Updates
 from ..program.program import Program, made_gradient_bytes, updated_inputs, with_gradient
+from ..ranks.collectives import has_collectives
 from ..runtime.assumed_tangent import AssumedTangent
 from ..settings import Settings
 from ..step_errors import UnknownParameter
+from ..tensors.effects import ranks
 from ..tensors.operators import is_marked, leaves
 from ..tensors.storages import device_among, gradient_bytes, storages, trained_arguments
 from ..tensors.wrapped import unwrapped
@@ -101,6 +103,8 @@ class GraphPlanner:
     if any.  near: the latest plan at other sizes, if sizes are symbolic.
     """
 
+    gathers_again = False  # may its plans run an all-gather twice, because all ranks run the same one?
+
     def __init__(self, settings: Settings, group: Group, record: GraphRecord, find: int | None) -> None:
         self._settings, self._group, self._record, self._find = settings, group, record, find
         self._prices: tuple[Remembered, Remembered] | None = None  # of whole ops, and of parts
@@ -122,6 +126,8 @@ class GraphPlanner:
         Raises CaptureError and BudgetError.
         """
         settings, group = self._settings.on(traced.device), self._group
+        if ranks() > 1 and has_collectives(traced.joint):
+            settings = settings.by_work()
         self.near, self._record.trains = None, traced.trains
         differs = differences(traced.gm, traced.joint)  # from eager execution; lowering changes the graph
         program = self._lowered(traced, settings)
@@ -147,8 +153,9 @@ class GraphPlanner:
     def _lowered(self, traced: Traced, settings: Settings, joint: fx.GraphModule | None = None) -> PlannableProgram:
         """The program of the traced joint graph, or of another one of the same step."""
         if self._prices is None:
-            self._prices = (Remembered(pricing(settings.costs, traced.device, real=True)),
-                            Remembered(pricing(settings.costs, traced.device, real=True)))
+            costs, by_clock = settings.costs_on(traced.device), not settings.modelled
+            self._prices = (Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)),
+                            Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)))
         price, part_price = self._prices
         progress.stage("lowering the graph")
         inputs, trained = traced.inputs, traced.trained
@@ -156,7 +163,7 @@ class GraphPlanner:
                         f"graph {self._record.number}", trained=trained,
                         techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
                         changing=self.changing(inputs) if traced.trains and not settings.whole else (),
-                        results=self.written_results)
+                        results=self.written_results, gathers_again=self.gathers_again)
         reason = getattr(traced.gm, "compile_subgraph_reason", None)
         if reason and reason.graph_break:  # a later graph of the model may write to them, in every step
             program.kept = ()

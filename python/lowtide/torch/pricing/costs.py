@@ -102,15 +102,25 @@ def check_costs(costs: str) -> None:
         raise ValueError(f"unknown costs {costs!r}; known are {', '.join(known)}")
 
 
-def pricing(costs: str, device: torch.device, real: bool) -> Prices:
-    """The price function that lowering.lower takes; costs: as of check_costs; real: can kernels run?"""
+def pricing(costs: str, device: torch.device, real: bool, by_clock: bool = True) -> Prices:
+    """The price function that lowering.lower takes; costs: as of check_costs; real: can kernels run?  by_clock: may the time that
+    measuring takes decide what is measured?"""
     check_costs(costs)
     real = real or costs == "measured"
     if costs == "measured" or (costs == "auto" and real):
         return Prices(device, None, _LIMIT if costs == "auto" else float("inf"), real)
+    limit = _LIMIT if by_clock else float("inf")
     if costs == "flops":
-        return Prices(device, lambda kernel: kernel.flops, _LIMIT, real)
-    return Prices(device, roofline(DEVICES["a100" if costs == "auto" else costs]), _LIMIT, real)
+        return Prices(device, lambda kernel: kernel.flops, limit, real)
+    return Prices(device, roofline(DEVICES["a100" if costs == "auto" else costs]), limit, real)
+
+
+def known_as(device: torch.device) -> str:
+    """The name in roofline.DEVICES of this device, of an A100 for a GPU that is not there."""
+    if device.type != "cuda" or not torch.cuda.is_available():
+        return "cpu" if device.type == "cpu" else "a100"
+    title = torch.cuda.get_device_name(device).lower().replace(" ", "")
+    return next((name for name in DEVICES if name in title), "a100")
 
 
 def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
@@ -145,12 +155,13 @@ class Prices:
                  real: bool) -> None:
         self._device, self._times, self._seconds, self.real = device, times, seconds, real
         self._estimate = roofline(DEVICES["cpu" if device.type == "cpu" else "a100"])
+        self._of_collectives = times or roofline(DEVICES[known_as(device)])
         self._file = cache.path_of("costs", _FORMAT, *identity(device)) if real else None
         self._known = _known(self._file)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
         if communicates(kernel.operator):
-            return (self._times or self._estimate)(kernel), 0, []
+            return self._of_collectives(kernel), 0, []
         key = _key(kernel) if self.real else ""
         ticks = self._times(kernel) if self._times else self._known["ns"][key]
         return ticks, self._known["workspace"].get(key, 0), self._known["held"].get(key, [])

@@ -14,12 +14,14 @@ from torch import fx
 
 from ..compat.dispatch import OpOverload
 from ..compat.distributed import group_named
+from ..tensors.effects import communicates
 from ..tensors.operators import Kernel, arguments_of, operand, touched_bytes
 
 _NAMESPACE = "_c10d_functional"
 _GATHERS = ("all_gather_into_tensor", "all_gather_into_tensor_coalesced")
 _SCATTERS = ("reduce_scatter_tensor", "reduce_scatter_tensor_coalesced")
 _REDUCTIONS = ("all_reduce", "all_reduce_coalesced")
+_FACTOR = 12  # bytes of the number by which a sum is divided, before and after its cast
 _ASYNCHRONOUS = (*_GATHERS, *_SCATTERS, *_REDUCTIONS, "all_to_all_single", "broadcast")
 
 
@@ -35,6 +37,11 @@ def is_asynchronous(target: Any) -> bool:
     return isinstance(target, OpOverload) and target.namespace == _NAMESPACE and _name(target) in _ASYNCHRONOUS
 
 
+def has_collectives(module: fx.GraphModule) -> bool:
+    """Does a graph talk to other ranks?"""
+    return any(isinstance(node.target, OpOverload) and communicates(node.target) for node in module.graph.nodes)
+
+
 @functools.cache
 def gathers(target: Any) -> bool:
     """Does it bring together the parts of all ranks, and compute nothing?"""
@@ -43,10 +50,13 @@ def gathers(target: Any) -> bool:
 
 def is_awaited(node: fx.Node) -> bool:
     """Is it a collective whose results are read by waits alone?"""
-    if not is_asynchronous(node.target):
-        return False
-    readers = [reader for user in node.users for reader in (user.users if user.target is operator.getitem else (user,))]
+    readers = waits_for(node) if is_asynchronous(node.target) else []
     return bool(readers) and all(is_wait(reader.target) for reader in readers)
+
+
+def waits_for(node: fx.Node) -> list[fx.Node]:
+    """The readers of an awaited collective's results."""
+    return [reader for user in node.users for reader in (user.users if user.target is operator.getitem else (user,))]
 
 
 def collective_of(wait: fx.Node) -> fx.Node | None:
@@ -71,16 +81,21 @@ def bytes_sent(kernel: Kernel) -> int:
 def held_meanwhile(kernel: Kernel) -> int:
     """Bytes that the group holds from a collective's call until the end of the wait for it, beside what it reads and makes.
 
-    gloo gathers into a buffer of its own, which it copies, and scatters a sum of copies of all that it reads.  NCCL's buffers
-    are none of PyTorch's.
+    gloo copies what it gathers, into a buffer of its own and out of it, scatters a sum of copies of all that it reads, and flattens
+    several tensors into one.  NCCL's buffers are none of PyTorch's.
     """
-    group = group_named(_arguments(kernel).get("group_name"))
+    arguments = _arguments(kernel)
+    group = group_named(arguments.get("group_name"))
     if group is None or group.backend != "gloo" or group.size == 1:
         return 0
-    name = _name(kernel.operator)
+    name, read, written = _name(kernel.operator), touched_bytes(kernel.read), touched_bytes(kernel.written)
+    several = name.endswith("_coalesced")
+    mean = _FACTOR if arguments.get("reduce_op") == "avg" else 0
     if name in _GATHERS:
-        return touched_bytes(kernel.written)
-    return touched_bytes(kernel.read) if name in _SCATTERS else 0
+        return written + read
+    if name in _SCATTERS:
+        return mean + read
+    return mean + several * read if name in _REDUCTIONS else 0
 
 
 def lets_go_late(node: fx.Node) -> bool:

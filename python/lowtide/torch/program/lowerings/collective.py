@@ -15,12 +15,13 @@ A wait for something else, such as a tensor that came as an argument, is an op w
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
 from torch import fx
 
-from ...ranks.collectives import collective_of, gathers, held_meanwhile, is_awaited, is_wait, lets_go_late
+from ...ranks.collectives import collective_of, gathers, held_meanwhile, is_awaited, is_wait, lets_go_late, waits_for
 from ...runtime.let_go import await_sole_owner
 from ...tensors.operators import leaves, operand
 from ..builder import ProgramBuilder
@@ -45,7 +46,7 @@ class WaitEmitter(CallEmitter):
         super().emit(code, op, again, following, ())
         node = code.runs[op].own_node
         awaited = collective_of(node)
-        if awaited is not None and lets_go_late(awaited):
+        if awaited is not None and lets_go_late(awaited) and _has_ended(code, awaited):
             code.add(await_sole_owner, (code.values[node],), None)
         return False
 
@@ -98,3 +99,14 @@ class Wait(Lowering):
             builder.ready_after[op.inputs[0]] = op
         if node not in builder.late:
             builder.graph.due_at_barrier.append(op)
+
+
+def _has_ended(code: Code, collective: fx.Node) -> bool:
+    """Has the code waited for all results of the collective's latest call?"""
+    for wait in waits_for(collective):
+        source = operand(wait)
+        made = code.values.get((source.args[0], source.args[1]) if source.target is operator.getitem else source)
+        waited = code.values.get(wait)
+        if waited is None or waited.args[0] is not made:
+            return False
+    return True
