@@ -23,7 +23,7 @@ def group_named(name: Any) -> GroupFacts | None:
     if not dist.is_available() or not dist.is_initialized():
         return None
     with needed("process groups by name"):
-        resolve = dist.distributed_c10d._resolve_process_group
+        resolve: Any = dist.distributed_c10d._resolve_process_group
     try:
         group = resolve(name) if isinstance(name, str) else name
         return GroupFacts(group.size(), str(dist.get_backend(group)))

@@ -12,7 +12,7 @@ import time
 import torch
 from torch import fx
 
-from ..compat.tensors import holders
+from ..compat.tensors import holders, references
 
 _LIMIT = 1.0  # seconds after which somebody else must be the one that holds it
 _OURS = 2  # who holds its storage then: the tensor and the storage's own object in Python
@@ -26,7 +26,7 @@ def await_sole_owner(t: torch.Tensor) -> None:
     if type(t) is not torch.Tensor or not _patient:
         return
     storage, until = t.untyped_storage(), time.monotonic() + _LIMIT
-    while t._use_count() > 1 or holders(storage) > _OURS:
+    while references(t) > 1 or holders(storage) > _OURS:
         if time.monotonic() > until:
             _patient = False
             return
