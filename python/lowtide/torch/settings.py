@@ -6,7 +6,7 @@ import difflib
 import numbers
 import warnings
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import torch
@@ -26,7 +26,7 @@ from .device.workspaces import take_workspaces
 from .optimizer.given import Optimizer
 from .optimizer.rules import check_apart, check_home, check_optimizer, state_bytes
 from .optimizer.updater import check_hooks
-from .pricing.costs import check_costs
+from .pricing.costs import check_costs, known_as
 from .tensors.storages import left_over
 
 _STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
@@ -35,7 +35,8 @@ _STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
 }  # fmt: skip
 
 
-_NOT_OPTIONS = ("whole", "state_home", "named_offload")
+_NOT_OPTIONS = ("whole", "state_home", "named_offload", "modelled")
+_WORK = 1_000_000  # of the planner, instead of a second
 
 
 class StepOptions(PlannerOptions, total=False):
@@ -89,6 +90,7 @@ class Settings(Options):
     whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: set by `step`, not by users
     state_home: str = field(default="device", kw_only=True)  # of the state of updates; set by `step`
     named_offload: bool | None = field(default=None, kw_only=True)  # derived; not set by users
+    modelled: bool = field(default=False, kw_only=True)  # "auto" costs are not measured; set by `by_work`
 
     @property
     def optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
@@ -176,6 +178,15 @@ class Settings(Options):
     def allowed(self, alone: bool) -> frozenset[str]:
         techniques = super().allowed(alone and not self.fuses)
         return techniques - {"hoist"} if self.update == "backward" else techniques
+
+    def by_work(self) -> Settings:
+        """The same settings with nothing that a clock decides: equal graphs have equal plans, on all ranks."""
+        work = int(_WORK * self.time) if self.work is None and self.time is not None else self.work
+        return replace(self, time=None, work=work, modelled=True)
+
+    def costs_on(self, device: torch.device) -> str:
+        """`costs`, as of pricing/costs.py."""
+        return known_as(device) if self.modelled and self.costs == "auto" else self.costs
 
     def prices_of(self, device: torch.device) -> str | None:
         return "cpu" if device.type == "cpu" else None

@@ -28,6 +28,7 @@ from ..graphs.outside_gradients import no_backward, of_results
 from ..ranks.shared import refuse_shared
 from ..settings import OptimizeOptions, Settings
 from ..tensors.arguments import arguments, map_tensors, tensors_in
+from ..tensors.wrapped import map_within
 from ..tracing.against_eager import note_tracing
 from ..tracing.log_calls import logs_behind
 
@@ -130,7 +131,7 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
                         "torch.compile(function, backend=\"lowtide\", options={...})")
     settings = Settings.of({"budget": budget, **options})
-    refuse_shared(module, "optimize")
+    refuse_shared(module, "optimize", takes_parts=True)
     return compiled_within(module, settings, example_inputs, kwargs)
 
 
@@ -356,6 +357,10 @@ def _graph_breaks() -> int:
     return sum(counters["graph_break"].values())
 
 
+def _zeros(like: torch.Tensor) -> torch.Tensor:
+    return torch.zeros([int(n) for n in like.shape], dtype=like.dtype, device=like.device)
+
+
 def _stand_ins(gm: fx.GraphModule, args: tuple[Any, ...]) -> Any:
     """Zeros in the place of a graph's results; what it hands through is handed through."""
     inputs = dict(zip(gm.graph.find_nodes(op="placeholder"), args, strict=True))
@@ -368,8 +373,7 @@ def _stand_ins(gm: fx.GraphModule, args: tuple[Any, ...]) -> Any:
         like = value.meta.get("example_value", value.meta.get("val"))
         if not isinstance(like, torch.Tensor):
             return int(like) if isinstance(like, torch.SymInt) else like
-        made = torch.zeros([int(n) for n in like.shape], dtype=like.dtype, device=like.device)
-        return made.requires_grad_(like.requires_grad)
+        return map_within(_zeros, like).detach().requires_grad_(like.requires_grad)
 
     (output,) = gm.graph.find_nodes(op="output")
     return pytree.tree_map(stand_in, output.args[0])

@@ -15,7 +15,13 @@ with needed("tracer AOTAutograd"):
     from torch._dynamo.backends.common import aot_autograd
     from torch._functorch import config
     from torch._functorch._aot_autograd import graph_compile
-    from torch._functorch._aot_autograd.descriptors import ParamAOTInput, PlainAOTOutput, SavedForBackwardsAOTOutput
+    from torch._functorch._aot_autograd.descriptors import (
+        ParamAOTInput,
+        PlainAOTOutput,
+        SavedForBackwardsAOTOutput,
+        SubclassGetAttrAOTInput,
+        SubclassGetAttrAOTOutput,
+    )
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
     from torch._functorch.partitioners import _extract_fwd_bwd_outputs as outputs_of
     from torch._functorch.partitioners import default_partition
@@ -23,8 +29,8 @@ with needed("tracer AOTAutograd"):
     from torch._guards import tracing as _tracing
     from torch.fx._lazy_graph_module import _make_graph_module as graph_module
 
-__all__ = ["ParamAOTInput", "PlainAOTOutput", "SavedForBackwardsAOTOutput", "TracingContext", "aot_autograd",
-           "aot_export_joint_with_descriptors", "default_partition", "graph_module", "nothing_donated", "numbers_stay",
+__all__ = ["ParamAOTInput", "PlainAOTOutput", "SavedForBackwardsAOTOutput", "SubclassGetAttrAOTInput",
+           "SubclassGetAttrAOTOutput", "TracingContext", "aot_autograd", "aot_export_joint_with_descriptors", "default_partition", "graph_module", "nothing_donated", "numbers_stay",
            "outputs_of", "traced_alone", "with_memory_budget"]
 
 _here = threading.local()  # .donates, .tensorifies: False within nothing_donated, numbers_stay

@@ -38,6 +38,7 @@ from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_tangent, leaves
 from ..tensors.storages import device_among, storages, trained_arguments
+from ..tensors.wrapped import name_by_wrapper
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.own_kernels import kernels_of
 from ..tracing.scalars import SizeByNumber, Symbols
@@ -314,6 +315,7 @@ class CapturedGraph:
     def _emitted(self, joint: fx.GraphModule, num_fwd_outputs: int, *, trains: bool) -> Any:
         """The code of a graph's plan; None if no plan can run it, or if it is planned later."""
         try:
+            name_by_wrapper(joint)
             if self._symbols:
                 self._symbols.check(joint)
             if self._open:

@@ -30,11 +30,14 @@ from ..pricing.remembered import Remembered
 from ..program.lowering import lower
 from ..program.lowerings.update import Updates
 from ..program.program import Program, made_gradient_bytes, updated_inputs, with_gradient
+from ..ranks.collectives import has_collectives
 from ..runtime.assumed_tangent import AssumedTangent
 from ..settings import Settings
 from ..step_errors import UnknownParameter
+from ..tensors.effects import ranks
 from ..tensors.operators import is_marked, leaves
 from ..tensors.storages import device_among, gradient_bytes, storages, trained_arguments
+from ..tensors.wrapped import unwrapped
 from ..tracing.against_eager import differences
 from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
@@ -101,6 +104,8 @@ class GraphPlanner:
     if any.  near: the latest plan at other sizes, if sizes are symbolic.
     """
 
+    gathers_again = False  # may its plans run an all-gather twice, because all ranks run the same one?
+
     def __init__(self, settings: Settings, group: Group, record: GraphRecord, find: int | None) -> None:
         self._settings, self._group, self._record, self._find = settings, group, record, find
         self._prices: tuple[Remembered, Remembered] | None = None  # of whole ops, and of parts
@@ -123,6 +128,8 @@ class GraphPlanner:
         Raises CaptureError and BudgetError.
         """
         settings, group = self._settings.on(traced.device), self._group
+        if ranks() > 1 and has_collectives(traced.joint):
+            settings = settings.by_work()
         self.near, self._record.trains = None, traced.trains
         differs = differences(traced.gm, traced.joint)  # from eager execution; lowering changes the graph
         program = self._lowered(traced, settings)
@@ -152,8 +159,9 @@ class GraphPlanner:
     def _lowered(self, traced: Traced, settings: Settings, joint: fx.GraphModule | None = None) -> PlannableProgram:
         """The program of the traced joint graph, or of another one of the same step."""
         if self._prices is None:
-            self._prices = (Remembered(pricing(settings.costs, traced.device, real=True)),
-                            Remembered(pricing(settings.costs, traced.device, real=True)))
+            costs, by_clock = settings.costs_on(traced.device), not settings.modelled
+            self._prices = (Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)),
+                            Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)))
         price, part_price = self._prices
         progress.stage("lowering the graph")
         inputs, trained = traced.inputs, traced.trained
@@ -161,7 +169,7 @@ class GraphPlanner:
                         f"graph {self._record.number}", trained=trained,
                         techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
                         changing=self.changing(inputs) if traced.trains and not settings.whole else (),
-                        results=self.written_results)
+                        results=self.written_results, gathers_again=self.gathers_again)
         reason = getattr(traced.gm, "compile_subgraph_reason", None)
         if reason and reason.graph_break:  # a later graph of the model may write to them, in every step
             program.kept = ()
@@ -374,6 +382,9 @@ class GraphPlanner:
         if running_ddp() is not None:
             raise CaptureError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
                                "the backward has made them, and updates would come before; use update='step'")
+        if any(isinstance(inputs[i], torch.Tensor) and unwrapped(inputs[i]) is not inputs[i] for i in trained):
+            raise CaptureError("update='backward' of parameters of which each rank holds a part (DTensor): the optimizer's rules "
+                               "are for whole parameters; use update='step'")
         rules = self.updates.rules(inputs, sorted(trained), self._settings.state_home)
         return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
 
