@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -85,6 +85,14 @@ class Pass:
 
 
 @dataclass(frozen=True)
+class Between:
+    """A moment between passes, such as a collective of FSDP2.  others, waiting: as of a pass."""
+
+    others: int
+    waiting: tuple[GraphToPlan, ...]
+
+
+@dataclass(frozen=True)
 class Assignment:
     """What a graph is planned with: its constraints, the budget in bytes, and a plan that keeps both, None for one that
     changes the graph.  keeps: does that plan read nothing in its backward that others may write to before it?"""
@@ -118,23 +126,23 @@ def with_one_more(passes: list[Pass]) -> list[Pass]:
 
 
 def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
-                 told: Told = lambda _, __: {}, varies: bool = False) -> dict[str, Assignment]:
+                 told: Told = lambda _, __: {}, varies: bool = False, between: Sequence[Between] = ()) -> dict[str, Assignment]:
     """What to plan each graph of these passes with, by their keys, so that all of them keep the budget.
 
     fixed: bytes that no plan changes.  varies: does the number of forwards that wait change from step to step?  Then one
-    more than was seen fits, too, if that can be.
+    more than was seen fits, too, if that can be.  between: moments that keep the budget, too.
 
     Raises BudgetError if no way is found.
     """
     captured_graphs, waiting, limit, largest = _of(passes, budget, fixed)
     best = None
     for tried in (with_one_more(passes), passes) if varies else (passes,):
-        best = best or _best(tried, captured_graphs, waiting, limit, order, told)
+        best = best or _best(tried, captured_graphs, waiting, limit, order, told, between)
     if best is None and any(captured.program.kept for captured in captured_graphs.values()):
         keys = {key: replace(captured, program=captured.program.without_kept()) for key, captured in captured_graphs.items()}
         assignments = share_budget([replace(pass_, captured=keys[pass_.captured.key],
                                             waiting=tuple(keys[captured.key] for captured in pass_.waiting)) for pass_ in passes],
-                                   budget, order, fixed, told, varies)
+                                   budget, order, fixed, told, varies, between)
         return {key: replace(assignments[captured.key], keeps=not captured_graphs[key].program.kept) for key, captured in keys.items()}
     if best is None:
         fewest = constraints_of(passes, {key: captured_graphs[key].saves[0] for key in waiting})
@@ -143,17 +151,20 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
             told_of_it = told(captured.program, fewest[key].alone)
             _, graph, _ = _asked(captured.program, fewest[key], told_of_it)
             floor = max(floor, lowtide.plan(graph, 1, work=1, **told_of_it).floor or 0)
-        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), largest.own_peak), order, told)
+        floor = max(floor, max((_at(moment, {key: captured_graphs[key].saves[0] for key in waiting}) for moment in between), default=0))
+        unplanned = max(largest.own_peak, max((_at(moment, {key: captured_graphs[key].saves[1] for key in waiting})
+                                               for moment in between), default=0))
+        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), unplanned), order, told, between)
         raise _refusal(passes, limit, floor, smallest)
     return best
 
 
 def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], limit: int, order: str,
-          told: Told) -> dict[str, Assignment] | None:
+          told: Told, between: Sequence[Between]) -> dict[str, Assignment] | None:
     """The assignments with the least total time among those tried; None if none is found."""
     best: tuple[int, dict[str, Assignment]] | None = None
     for fraction in _FRACTIONS:
-        tried = _try(passes, captured_graphs, waiting, fraction, limit, order, told)
+        tried = _try(passes, captured_graphs, waiting, fraction, limit, order, told, between)
         if tried and (best is None or tried[0] < best[0]):
             best = tried
         if not waiting:
@@ -172,9 +183,11 @@ def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, Gr
 
 
 def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float, limit: int,
-         order: str, told: Told) -> tuple[int, dict[str, Assignment]] | None:
+         order: str, told: Told, between: Sequence[Between]) -> tuple[int, dict[str, Assignment]] | None:
     """The total time of plans in which waiting graphs save this fraction of their range, and the plans; None if one has no plan."""
     saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (captured_graphs[key].saves,)}
+    if any(_at(moment, saved) > limit for moment in between):
+        return None
     times = Counter(pass_.captured.key for pass_ in passes if not pass_.backward)
     assignments: dict[str, Assignment] = {}
     total = 0
@@ -228,15 +241,20 @@ def _asked(program: Program, constraints: Constraints,
     return program, held.graph(program), held.live_limits(program)
 
 
+def _at(moment: Between, saved: dict[str, int]) -> int:
+    """Bytes at a moment if waiting graphs save so many."""
+    return moment.others + sum(saved[captured.key] for captured in moment.waiting)
+
+
 def _smallest(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], ends: tuple[int, int],
-              order: str, told: Told) -> int:
+              order: str, told: Told, between: Sequence[Between]) -> int:
     """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
     low, high = ends
     for _ in range(_HALVINGS):
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told) for fraction in (0.0, 0.3)):
+        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told, between) for fraction in (0.0, 0.3)):
             high = limit
         else:
             low = limit
