@@ -3,8 +3,8 @@
 At a graph break each graph is compiled separately, and the tensors that one graph saves for its backward are live while the
 next one runs.  A list of passes (`Pass`) records which graphs run beside which: a pass is a run of a graph's forward or
 backward, with the memory that others hold then under any plans, and the waiting forwards.  A graph that waits while another
-runs is limited in what it may save.  All graphs save the same fraction of their unplanned savings.  A few fractions are tried,
-and the one with the least total time is used.
+runs is limited in what it may save.  All graphs save the same fraction of their unplanned savings; those that hardly save anything
+are not limited.  A few fractions are tried, then some near the best, and the one with the least total time is used.
 
 Loses: if one graph is much cheaper to recompute than another.  Separate fractions would be better.
 """
@@ -32,6 +32,8 @@ Told = Callable[[Program, bool], dict[str, Any]]
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _SECONDS = 0.2  # of planning for one graph and fraction
 _HALVINGS = 4  # of the range in which the smallest budget lies
+_NEARER = 3  # of the range of fractions in which the best one lies
+_LITTLE = 0.02  # of all savings, so much of which one graph need not be limited
 
 
 @dataclass(frozen=True)
@@ -162,13 +164,24 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
 def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], limit: int, order: str,
           told: Told, between: Sequence[Between]) -> dict[str, Assignment] | None:
     """The assignments with the least total time among those tried; None if none is found."""
+    def tried(fraction: float) -> tuple[int, dict[str, Assignment]] | None:
+        return _try(passes, captured_graphs, waiting, fraction, limit, order, told, between)
+
     best: tuple[int, dict[str, Assignment]] | None = None
-    for fraction in _FRACTIONS:
-        tried = _try(passes, captured_graphs, waiting, fraction, limit, order, told, between)
-        if tried and (best is None or tried[0] < best[0]):
-            best = tried
+    of = above = 1.0  # the best fraction, and the one that was tried before it
+    for before, fraction in zip((1.0, *_FRACTIONS), _FRACTIONS):
+        found = tried(fraction)
+        if found and (best is None or found[0] < best[0]):
+            best, of, above = found, fraction, before
         if not waiting:
             break
+    for _ in range(_NEARER if best and above > of else 0):
+        middle = (of + above) / 2
+        found = tried(middle)
+        if found and best and found[0] < best[0]:
+            best, of = found, middle
+        else:
+            above = middle
     return best and best[1]
 
 
@@ -185,7 +198,7 @@ def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, Gr
 def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float, limit: int,
          order: str, told: Told, between: Sequence[Between]) -> tuple[int, dict[str, Assignment]] | None:
     """The total time of plans in which waiting graphs save this fraction of their range, and the plans; None if one has no plan."""
-    saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (captured_graphs[key].saves,)}
+    saved = _saved(passes, captured_graphs, waiting, fraction)
     if any(_at(moment, saved) > limit for moment in between):
         return None
     times = Counter(pass_.captured.key for pass_ in passes if not pass_.backward)
@@ -203,6 +216,15 @@ def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: s
         assignments[key] = Assignment(constraints, limit, None if plan.transforms else plan)
         total += duration * times[key]
     return total, assignments
+
+
+def _saved(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float) -> dict[str, int]:
+    """The bytes that waiting graphs may save."""
+    ranges = {key: captured_graphs[key].saves for key in waiting}
+    times = Counter(pass_.captured.key for pass_ in passes if not pass_.backward)
+    of_all = {key: times[key] * (most - least) for key, (least, most) in ranges.items()}
+    little = _LITTLE * sum(of_all.values())
+    return {key: least + int((fraction if of_all[key] > little else 1.0) * (most - least)) for key, (least, most) in ranges.items()}
 
 
 def _planned(program: Program, constraints: Constraints, limit: int, order: str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,13 +18,14 @@ from ..tensors.storages import Sizes, is_dense, is_trained, storages
 class _Run:
     """A forward of a graph.  number: the graph's.  counted: bytes of its inputs that are counted elsewhere: held by the model, given, gathered
     or made by an earlier graph.  made: bytes of inputs that code between the graphs made.  tangents: of inputs whose gradients an earlier
-    backward takes.  gradients: of gathered parameters, by unit and storage."""
+    backward takes.  gradients: of gathered parameters, by unit and storage.  results: its own, by storage."""
 
     number: int
     counted: int
     made: int
     tangents: int
     gradients: dict[int, Sizes]
+    results: Sizes = field(default_factory=dict)
 
 
 class ShardedStep:
@@ -39,6 +40,7 @@ class ShardedStep:
         self._events: list[Event] = []
         self._runs: list[_Run] = []
         self._gathered: dict[int, int] = {}  # storage -> unit
+        self._taken: set[int] = set()  # those that a later graph takes, which are gone when its backward has run
         self._results: dict[int, StorageWeakRef] = {}  # of graphs; kept, so that a storage's address is not used again
 
     @property
@@ -59,6 +61,7 @@ class ShardedStep:
         for key, size in storages(args).items():
             if key in self._gathered or key in self._held or key in self._results:
                 counted += size
+                self._taken.add(key)
             else:
                 made += size
         for t in args:
@@ -71,7 +74,10 @@ class ShardedStep:
         self._events.append(Event("run", number))
 
     def gave(self, results: Iterable[Any]) -> None:
-        """Results of a graph."""
+        """Results of the graph that ran last."""
+        results = list(results)
+        self._runs[-1].results.update({key: size for key, size in storages(results).items()
+                                       if key not in self._gathered and key not in self._held and key not in self._results})
         self._results |= {t.untyped_storage()._cdata: StorageWeakRef(t.untyped_storage()) for t in results if is_dense(t)}
 
     def is_gathered(self, t: torch.Tensor) -> bool:
@@ -95,7 +101,8 @@ class ShardedStep:
             others -= self._runs[run].counted
             if moment.backward:
                 late = extra - moment.held if run == len(runs) - 1 else 0
-                found.append(Pass(runs[run], True, max(0, others + made + max(0, late)), waiting))
+                gone = sum(size for key, size in self._runs[run].results.items() if key in self._taken)
+                found.append(Pass(runs[run], True, max(0, others + made - gone + max(0, late)), waiting))
                 made += runs[run].gradients
             else:
                 found.append(Pass(runs[run], False, max(0, others), waiting))

@@ -9,7 +9,7 @@ A rehearsal records the events of one forward; the backward is its mirror image.
     backward  leave     whole parameters again; the flat buffer of the unit before, gathered ahead
               enter     gradients are reduced; the input of the reduction stays until the next one
 
-Shards of parameters and of gradients are counted all the time (`always`).
+Shards of parameters stand all the time (`always`), those of gradients from the first reduction on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 class Unit:
     """Parameters that are gathered together, in bytes.
 
-    always: this rank's shards of parameters and gradients.  whole: the gathered parameters.  flat: the buffer that they are copied from.
+    always: this rank's shards of parameters.  gradients: and of their gradients.  whole: the gathered parameters.  flat: the buffer that they are copied from.
     gather, reduce: what the collectives take for their own time beside that.  reduced: the input of the reduction.
     left: what of `whole` stays after the forward.  lasts: does the flat buffer outlive the copy in a forward?
     reduces, frees: are gradients reduced and whole parameters freed after a backward?  again: are they gathered for the backward?
@@ -30,6 +30,7 @@ class Unit:
     """
 
     always: int
+    gradients: int
     whole: int
     flat: int
     reduced: int
@@ -71,10 +72,11 @@ class _State:
     copied: int | None = None  # the unit whose flat buffer waits for the next copy
     made: dict[int, int] = field(default_factory=dict)  # whole gradients
     reduced: list[int] = field(default_factory=list)
+    gradients: dict[int, int] = field(default_factory=dict)
 
     @property
     def held(self) -> int:
-        return sum((*self.whole.values(), *self.flats.values(), *self.made.values(), *self.reduced))
+        return sum((*self.whole.values(), *self.flats.values(), *self.made.values(), *self.reduced, *self.gradients.values()))
 
 
 def moments(units: Sequence[Unit], events: Sequence[Event], made: Sequence[dict[int, int]], reductions: int = 1) -> Iterator[Moment]:
@@ -131,6 +133,7 @@ def _backward(units: Sequence[Unit], events: Sequence[Event], made: Sequence[dic
             return
         del state.reduced[:max(0, len(state.reduced) - reductions + 1)]
         state.reduced.append(unit.reduced)
+        state.gradients[of] = unit.gradients
         yield Moment(run, True, True, state.held + unit.reduce)
         state.made.pop(of)
 

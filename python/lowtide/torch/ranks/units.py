@@ -54,7 +54,9 @@ def _unit(state: Any, group: Any, index: dict[int, int]) -> Unit:
     ahead = sharding.groups_ahead(state, False)
     stays = scattered if sharding.has_several(group) else 0  # until the backward ends, for the sum over replicas
     flat = whole if ranks > 1 else 0
-    return Unit(always=(shards + gradients if on_device else 0) + stays, whole=whole, flat=flat, reduced=reduced,
+    accumulates = any(parameter.sharded_param.grad is not None for parameter in group.fsdp_params)
+    always = (shards + gradients * accumulates) * on_device + stays
+    return Unit(always=always, gradients=gradients * on_device * (not accumulates), whole=whole, flat=flat, reduced=reduced,
                 gather=cast + turned, reduce=scattered + gradients * (not on_device) + turned_back,
                 left=whole if after is None else whole // after if after < ranks else 0,
                 lasts=not group.unshard_async_op, reduces=group.reduce_grads, frees=group.reshard_after_backward,
