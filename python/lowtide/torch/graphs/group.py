@@ -115,6 +115,15 @@ class Group:
         covers = standing if settings.reserve is not None and not self.assignments else 0
         return GraphToPlan(program, standing + state, gradients, covers)
 
+    def agreed(self, captured: GraphToPlan, trains: bool) -> Assignment | None:
+        """The terms that were agreed upon for a graph; for one that was not found, of a step of other sizes, those of the graph in
+        whose place it runs.  trains: has it a backward?"""
+        found = self.assignments.get(captured.key) if self.assignments else None
+        if found is not None or self.otherwise is None:
+            return found
+        constraints = self.otherwise.constraints
+        return Assignment(constraints if trains else Constraints(constraints.resident), self.otherwise.budget, None, self.otherwise.keeps)
+
     def constraints(self, captured: GraphToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
         """The constraints of a graph that is planned alone."""
         inputs = self._own(inputs)

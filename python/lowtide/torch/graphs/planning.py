@@ -190,7 +190,7 @@ class GraphPlanner:
     def _terms(self, traced: Traced, program: PlannableProgram, to_plan: GraphToPlan, settings: Settings) -> Terms:
         """The terms agreed upon with other graphs, or else those of the memory beside this one now."""
         group, record = self._group, self._record
-        agreed = record.assignment or (group.assignments.get(to_plan.key, group.otherwise) if group.assignments else None)
+        agreed = record.assignment or group.agreed(to_plan, traced.trains)
         if agreed:
             record.to_plan = record.to_plan or to_plan
             terms = Terms(agreed.constraints, agreed.budget, agreed.start, agreed)
