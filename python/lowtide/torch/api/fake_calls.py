@@ -34,7 +34,7 @@ def _cast(values: Any, to: torch.dtype | None) -> Any:
 def _whole(unit: torch.nn.Module, states: list[Any], mode: Any) -> Iterator[None]:
     """Within, the parameters and buffers of a module are fake and whole."""
     inside = set(unit.modules())
-    whole = {}
+    whole: dict[tuple[torch.nn.Module, str], torch.nn.Parameter] = {}
     for state in states:
         for group in sharding.groups_of(state):
             for parameter in group.fsdp_params:

@@ -9,6 +9,7 @@ each.  Then all are planned together, and compiled in a second rehearsal.  The m
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from ...frontend.errors import BudgetError, CaptureError
 from ...frontend.planning.sharing import Assignment
 from ..compat import pytree, sharding
 from ..compat.dynamo import BackendCompilerFailed, TorchDynamoException, compiled_whole
-from ..graphs.compile import compile_captured
+from ..graphs.compile import EachShape, compile_captured
 from ..graphs.group import Group
 from ..graphs.segments import Segments, as_unit
 from ..graphs.sharded_step import ShardedStep
@@ -34,7 +35,8 @@ from ..tracing.log_calls import logs_behind
 from .fake_calls import fake_results
 from .rehearsing import attributes_kept, copied_arguments, generators_kept, gpus_of, stand_ins
 
-_VARIANTS = 64  # of one forward: blocks of a class have one each
+_VARIANTS = 64  # of one forward
+_forwards = itertools.count()
 
 
 def is_sharded(module: torch.nn.Module) -> bool:
@@ -104,7 +106,7 @@ class _Sharded:
                 as_unit(module, functools.partial(fake_results, module, self._states))
         for module in units:
             backend = functools.partial(self._compile, module)
-            vars(module)["forward"] = compiled_whole(functools.partial(type(module).forward, module), logs_behind(backend), _VARIANTS)
+            vars(module)["forward"] = compiled_whole(_forward_of(module), logs_behind(backend), _VARIANTS)
 
     def _remove(self) -> None:
         for module, forward in self._forwards.items():
@@ -114,7 +116,7 @@ class _Sharded:
 
     def _compile(self, module: torch.nn.Module, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         note_tracing(gm)
-        places = iter(range(1 << 30))
+        places = itertools.count()
         return Segments(gm, lambda part: _Part(self, part, (module, next(places))))
 
     # ---- rehearsals
@@ -160,6 +162,17 @@ class _Sharded:
         yield from self._root.buffers()
 
 
+def _forward_of(self: torch.nn.Module) -> Callable[..., Any]:
+    """The forward of a module as a function of its own name, by which the tracer tells it from those of other modules of the class."""
+    plain = type(self).forward
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return plain(self, *args, **kwargs)
+
+    forward.__code__ = forward.__code__.replace(co_name=f"forward_{next(_forwards)}")
+    return forward
+
+
 class _Part:
     """A graph: found in the first rehearsal, compiled in the second one or when it is called."""
 
@@ -171,12 +184,14 @@ class _Part:
 
     def __call__(self, *args: Any) -> Any:
         model = self._model
+        step = model.group.sharded
+        assert step is not None, "it is made with the first rehearsal"
         if model.finding:
-            step = model.group.sharded
-            assert step is not None, "it is made with the rehearsal"
             step.run(self._number, args)
             if self._number not in model.group.to_plan:
-                compile_captured(self._gm, list(args), model._settings, model.group, self._number)
+                found = compile_captured(self._gm, list(args), model._settings, model.group, self._number)
+                if isinstance(found, EachShape):
+                    found.prepare(args)
         elif self._run is None:
             self._run = self._compiled(args)
         if not model.rehearsing:
