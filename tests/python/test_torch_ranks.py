@@ -186,8 +186,7 @@ def _refused(rank, kind):
     ("FSDP1", r"this one is under FSDP \(FullyShardedDataParallel\); give each of its blocks a plan of its own"),
     ("FSDP1, flat", r"this one is under FSDP \(FullyShardedDataParallel\)"),
     ("FSDP1 within", r"'head' is under FSDP \(FullyShardedDataParallel\)"),
-    ("FSDP2", r"this one is under FSDP2 \(fully_shard\); give each of its blocks a plan of its own"),
-    ("FSDP2 within", r"'blocks.2' is under FSDP2 \(fully_shard\)"),
+    ("FSDP2 within", r"'blocks.2' is under FSDP2 \(fully_shard\); optimize the model that it is a part of"),
     ("tensor parallel", "blocks.0.up.weight is a DTensor, of which each rank holds a part")])
 def test_a_module_that_ranks_share_is_refused_and_left_as_it_was(both, kind, word):
     import re

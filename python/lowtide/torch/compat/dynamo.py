@@ -20,7 +20,7 @@ with needed("tracer Dynamo"):
     from torch._dynamo.symbolic_convert import InstructionTranslator
     from torch._dynamo.utils import counters
 
-__all__ = ["CALLS", "WRAPS", "BackendCompilerFailed", "OptimizedModule", "TorchDynamoException", "backends_within", "compile_lock", "compiled",
+__all__ = ["CALLS", "WRAPS", "BackendCompilerFailed", "OptimizedModule", "TorchDynamoException", "backends_within", "compile_lock", "compiled", "compiled_whole",
            "counters", "frame_traced", "lookup_backend", "never_traced", "reset"]
 
 CALLS, WRAPS = eval_frame.__file__, external_utils.__file__  # where it calls what it has compiled, and what it wraps
@@ -75,6 +75,14 @@ def compiled(module: torch.nn.Module, backend: Callable[..., Any], recompile_lim
     made.__class__ = Compiled
     made._initialize()
     return cast(torch.nn.Module, made)
+
+
+def compiled_whole(function: Callable[..., Any], backend: Callable[..., Any], recompile_limit: int) -> Callable[..., Any]:
+    """torch.compile of a function without graph breaks, with at most so many variants of it (`compiled`)."""
+    options: dict[str, Any] = {"recompile_limit": recompile_limit}
+    if before(2, 12):
+        config.recompile_limit = max(config.recompile_limit, options.pop("recompile_limit"))
+    return inspect.unwrap(torch.compile)(function, backend=backend, fullgraph=True, **options)
 
 
 def never_traced(*packages: str) -> None:

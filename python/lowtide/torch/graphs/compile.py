@@ -42,7 +42,8 @@ def compile_captured(gm: fx.GraphModule, example_inputs: list[Any], settings: Se
         if isinstance(value, torch.Tensor) and wraps_several(value):
             return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor that wraps several tensors, and "
                              "a plan counts one storage for each", settings.fallback, gm)
-    if any(_is_symbolic(value) for value in example_inputs) or floats_of(gm):
+    traced_for = (node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder"))
+    if any(map(_is_symbolic, (*example_inputs, *traced_for))) or floats_of(gm):
         return EachShape(gm, settings, group, number)
     return CapturedGraph(settings, group, number).compile(gm, example_inputs)
 

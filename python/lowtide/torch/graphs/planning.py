@@ -203,13 +203,16 @@ class GraphPlanner:
             self._say_once("marks", MARKS)
         if group.options is not None:  # or the model is known, and what stands in for results of other graphs is none of it
             group.train(inputs)
-        return group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, traced.trained),
+        trained = traced.trained
+        if group.sharded is not None:  # which counts the gradients of gathered parameters itself
+            trained = {i for i in trained if not group.sharded.is_gathered(inputs[i])}
+        return group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, trained),
                            record.updated, self._find is not None)
 
     def _terms(self, traced: Traced, program: PlannableProgram, to_plan: GraphToPlan, settings: Settings) -> Terms:
         """The terms agreed upon with other graphs, or else those of the memory beside this one now."""
         group, record = self._group, self._record
-        agreed = record.assignment or (group.assignments.get(to_plan.key) if group.assignments else None)
+        agreed = record.assignment or group.agreed(to_plan, traced.trains)
         if agreed:
             record.to_plan = record.to_plan or to_plan
             terms = Terms(agreed.constraints, agreed.budget, agreed.start, agreed)

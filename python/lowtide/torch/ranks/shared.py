@@ -20,6 +20,8 @@ from ..tensors.storages import storage
 
 _BLOCKS = ("give each of its blocks a plan of its own, before they are sharded: block.compile(backend=\"lowtide\", "
            "options={\"budget\": ...}), with the bytes that one block may take; or train it without Lowtide")
+_WHOLE = ("optimize the model that it is a part of, after fully_shard(model) for that as a whole; capture and explain take the model "
+          "before it is sharded")
 
 
 def refuse_shared(module: torch.nn.Module, who: str, *, takes_parts: bool = False) -> None:
@@ -103,7 +105,7 @@ def _shared_by(part: torch.nn.Module) -> tuple[str, str] | None:
                 f"({size_text(_trained_bytes(part))}) for the buckets, which no plan counts")
     fsdp = sys.modules.get("torch.distributed.fsdp")
     if fsdp and isinstance(part, fsdp.FSDPModule):
-        return "under FSDP2 (fully_shard)", _BLOCKS
+        return "under FSDP2 (fully_shard)", _WHOLE
     if fsdp and isinstance(part, fsdp.FullyShardedDataParallel) or any(
             getattr(p, "_fsdp_flattened", False) for p in part.parameters(recurse=False)):
         return "under FSDP (FullyShardedDataParallel)", _BLOCKS
