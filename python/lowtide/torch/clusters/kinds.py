@@ -52,10 +52,10 @@ class Kinds:
                     self.readers.setdefault(source, {})[node] = None
 
     def _enter(self, node: fx.Node) -> None:
-        if _is_view(node):
+        if is_view(node):
             self.views.add(node)
             return
-        why = _why_apart(node)
+        why = why_apart(node)
         if why:
             self.apart[node] = why
         else:
@@ -111,15 +111,16 @@ def is_atomic(node: fx.Node) -> bool:
     return name_of(node) in _ATOMIC or name_of(node).endswith("scatter_add")
 
 
-def _is_view(node: fx.Node) -> bool:
+def is_view(node: fx.Node) -> bool:
+    """Do its results lie in the storages of what it reads?"""
     made = leaves(node.meta.get("val"))
     given = {storage(t) for source in node.all_input_nodes for t in leaves(source.meta.get("val")) if is_dense(t)}
     return bool(made) and bool(given) and all(is_dense(t) and storage(t) in given for t in made) \
         and not (isinstance(node.target, OpOverload) and node.target._schema.is_mutable)
 
 
-def _why_apart(node: fx.Node) -> str:
-    """Why a node is in no cluster; empty where it may be."""
+def why_apart(node: fx.Node) -> str:
+    """Why a node that is no view is in no cluster; empty where it may be."""
     target = node.target
     made = leaves(node.meta.get("val"))
     if target is CLUSTER:
