@@ -52,7 +52,7 @@ class Kinds:
                     self.readers.setdefault(source, {})[node] = None
 
     def _enter(self, node: fx.Node) -> None:
-        if is_view(node):
+        if _is_view(node):
             self.views.add(node)
             return
         why = why_apart(node)
@@ -111,8 +111,7 @@ def is_atomic(node: fx.Node) -> bool:
     return name_of(node) in _ATOMIC or name_of(node).endswith("scatter_add")
 
 
-def is_view(node: fx.Node) -> bool:
-    """Do its results lie in the storages of what it reads?"""
+def _is_view(node: fx.Node) -> bool:
     made = leaves(node.meta.get("val"))
     given = {storage(t) for source in node.all_input_nodes for t in leaves(source.meta.get("val")) if is_dense(t)}
     return bool(made) and bool(given) and all(is_dense(t) and storage(t) in given for t in made) \
@@ -120,7 +119,7 @@ def is_view(node: fx.Node) -> bool:
 
 
 def why_apart(node: fx.Node) -> str:
-    """Why a node that is no view is in no cluster; empty where it may be."""
+    """Why a node is in no cluster; empty where it may be."""
     target = node.target
     made = leaves(node.meta.get("val"))
     if target is CLUSTER:

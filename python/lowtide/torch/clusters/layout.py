@@ -18,7 +18,8 @@ from torch import fx
 from ..compat.fake import FakeTensorMode
 from ..compat.inductor import wants_channels_last
 from ..tensors.operators import leaves, operand
-from .kinds import is_view, why_apart
+from ..tracing.gradient_layout import copied
+from .kinds import why_apart
 
 aten = torch.ops.aten
 
@@ -61,7 +62,9 @@ class _Layouts:
                 with self._graph.inserting_after(source):
                     copy = self._graph.call_function(aten.clone.default, (source,), {"memory_format": layout})
                 copy.meta = dict(source.meta)
-                source.replace_all_uses_with(copy, lambda user, copy=copy: user is not copy and user.op != "output")
+                for user in list(source.users):
+                    if user is not copy and user.op != "output":
+                        user.replace_input_with(source, copy)
                 made[copy] = layout
         return made
 
@@ -74,11 +77,13 @@ class _Layouts:
             self._compute(copy)
 
     def _propagate(self, node: fx.Node) -> None:
-        if not any(map(self._has_moved, node.all_input_nodes)):
+        if not any(map(self._is_new, node.all_input_nodes)):
             return
-        if node.target is aten.as_strided.default or node.target not in _READ and self._is_apart(node):
+        if node.target not in _READ and self._is_apart(node):
             self._restore_inputs(node)
             return
+        if node.target is aten.as_strided.default:
+            self._restore_inputs(node)
         try:
             self._compute(node)
         except (RuntimeError, ValueError):  # a view
@@ -86,17 +91,20 @@ class _Layouts:
             self._compute(node)
 
     def _is_apart(self, node: fx.Node) -> bool:
-        return node.target is not operator.getitem and not is_view(node) and bool(why_apart(node))
+        return node.target is not operator.getitem and bool(why_apart(node))
 
     def _compute(self, node: fx.Node) -> None:
         args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
         with self._mode:
             node.meta["val"] = node.target(*args, **kwargs)  # type: ignore[operator]
 
+    def _is_new(self, node: fx.Node) -> bool:
+        """Has it another fake tensor, of another storage?"""
+        return self._before.get(node) is not node.meta.get("val")
+
     def _has_moved(self, node: fx.Node) -> bool:
         """Does it lie otherwise than it was traced?"""
-        before = self._before.get(node)
-        return before is not node.meta.get("val") and _strides(before) != _strides(node.meta.get("val"))
+        return self._is_new(node) and _strides(self._before.get(node)) != _strides(node.meta.get("val"))
 
     def _restore_inputs(self, node: fx.Node) -> None:
         for source in node.all_input_nodes:
@@ -107,16 +115,7 @@ class _Layouts:
         """A copy of it that lies as it was traced."""
         if node not in self._restored:
             strides = self._before[node].stride()
-            order = sorted(range(len(strides)), key=lambda d: -strides[d])
-            back = sorted(range(len(order)), key=order.__getitem__)
-            made = node
-            for target, *args in ((aten.permute.default, order), (aten.clone.default,), (aten.permute.default, back)):
-                kwargs = {"memory_format": torch.contiguous_format} if target is aten.clone.default else {}
-                with self._graph.inserting_after(made):
-                    made = self._graph.call_function(target, (made, *args), kwargs)
-                made.meta = dict(node.meta)
-                self._compute(made)
-            self._restored[node] = made
+            self._restored[node] = copied(self._graph, node, sorted(range(len(strides)), key=lambda d: -strides[d]))
         return self._restored[node]
 
 
