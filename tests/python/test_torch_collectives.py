@@ -5,6 +5,7 @@ Two processes in one gloo group serve the tests of whole steps (rank_support.py)
 
 import collections
 import os
+import subprocess
 
 import pytest
 
@@ -340,6 +341,15 @@ def test_a_gather_and_its_wait_are_repeatable_where_all_ranks_run_one_plan(alone
     for op in by_kind(graph, ""):
         collective = graph.op(graph.tensor(op.inputs[0]).producer) if "wait" in op.kind else op
         assert op.recomputable == ("all_gather" in collective.kind)
+
+
+def test_a_captured_graph_is_priced_again_as_it_was(alone, tmp_path):
+    """`convert --device` and `capture(costs=)` are one formula."""
+    files = [str(tmp_path / name) for name in ("captured.graph.json", "priced.graph.json")]
+    lowtide.torch.capture(built("functional"), torch.randn(128, WIDTH), costs="h100").save(files[0])
+    subprocess.run([os.environ["LOWTIDE_BIN"], "convert", *files, "--device", "h100"], check=True)
+    captured, priced = map(lowtide.Graph.load, files)
+    assert [op.time for op in by_kind(captured, "")] == [op.time for op in by_kind(priced, "")]
 
 
 def test_a_wrapper_of_several_tensors_has_no_plan():
