@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from lowtide.torch.graphs.planning import GraphPlanner
 from lowtide.torch.pricing.costs import roofline
 from lowtide.torch.ranks import collectives
+from package_support import BINARY
 from rank_support import ranks
 from torch import nn
 from torch.distributed import _functional_collectives as functional
@@ -347,7 +348,7 @@ def test_a_captured_graph_is_priced_again_as_it_was(alone, tmp_path):
     """`convert --device` and `capture(costs=)` are one formula."""
     files = [str(tmp_path / name) for name in ("captured.graph.json", "priced.graph.json")]
     lowtide.torch.capture(built("functional"), torch.randn(128, WIDTH), costs="h100").save(files[0])
-    subprocess.run([os.environ["LOWTIDE_BIN"], "convert", *files, "--device", "h100"], check=True)
+    subprocess.run([BINARY, "convert", *files, "--device", "h100"], check=True)
     captured, priced = map(lowtide.Graph.load, files)
     assert [op.time for op in by_kind(captured, "")] == [op.time for op in by_kind(priced, "")]
 
