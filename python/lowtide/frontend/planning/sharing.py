@@ -144,7 +144,8 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
         keys = {key: replace(captured, program=captured.program.without_kept()) for key, captured in captured_graphs.items()}
         assignments = share_budget([replace(pass_, captured=keys[pass_.captured.key],
                                             waiting=tuple(keys[captured.key] for captured in pass_.waiting)) for pass_ in passes],
-                                   budget, order, fixed, told, varies, between)
+                                   budget, order, fixed, told, varies,
+                                   [replace(moment, waiting=tuple(keys[captured.key] for captured in moment.waiting)) for moment in between])
         return {key: replace(assignments[captured.key], keeps=not captured_graphs[key].program.kept) for key, captured in keys.items()}
     if best is None:
         fewest = constraints_of(passes, {key: captured_graphs[key].saves[0] for key in waiting})
