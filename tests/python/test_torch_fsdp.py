@@ -232,13 +232,13 @@ def test_optimize_gathers_nothing_and_leaves_the_model_as_it_was(both):
 
 def _other_sizes(rank):
     os.environ["LOWTIDE_CACHE"] = "off"
-    plain, module = sharded(), sharded()
-    step = lowtide.torch.optimize(module, batch(rank), budget="act:70%", **OPTIONS)
+    plain, module = (sharded(make=lambda: Net(count=2)) for _ in range(2))
+    step = lowtide.torch.optimize(module, batch(rank), budget="act:85%", **OPTIONS)
     seen = []
     for model in (plain, step):
         torch.manual_seed(3)
         losses = []
-        for size in (16, 8, 16):
+        for size in (16, 8):
             loss = model(*batch(rank, size))
             loss.backward()
             losses.append(loss.detach())
@@ -251,6 +251,74 @@ def _other_sizes(rank):
 
 def test_other_sizes_and_evaluation_are_exact(both):
     assert all(both(_other_sizes))
+
+
+# ---- blocks that are compiled one by one, as torchtitan does it
+
+
+class Logits(Net):
+    def forward(self, x):
+        x = self.embedding(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class Wide(Block):
+    """A block of another kind."""
+
+    def __init__(self):
+        super().__init__(64)
+        self.up, self.down = nn.Linear(64, 6 * 64), nn.Linear(6 * 64, 64)
+
+
+def loss_of(logits, y):
+    return F.cross_entropy(logits.flatten(0, 1), y.flatten())
+
+
+def by_blocks(kinds, compiled):
+    """The step of a model whose blocks and loss are compiled each, and the model."""
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(0)
+    module = Logits()
+    if kinds > 1:
+        module.blocks[1] = Wide()
+    for block in module.blocks:
+        if compiled:
+            block.compile(backend="lowtide", fullgraph=True)
+    for unit in (module.embedding, [module.norm, module.head], *module.blocks):
+        fully_shard(unit)
+    fully_shard(module)
+    loss = torch.compile(loss_of, backend="lowtide", fullgraph=True) if compiled else loss_of
+    return module, lambda x, y: loss(module(x), y)
+
+
+def _by_blocks(rank, kinds, budget, reserve):
+    os.environ["LOWTIDE_CACHE"] = "off"
+    given = batch(rank)
+    plain, step = by_blocks(kinds, False)
+    expected, eager = trained(plain, step, torch.optim.SGD(plain.parameters(), 0.1), given, rank)
+    lowtide.torch.set_default(budget=budget, reserve=reserve, costs="cpu", work=20_000)
+    before = len(lowtide.torch.reports())
+    try:
+        module, step = by_blocks(kinds, True)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            got, peak = trained(module, step, torch.optim.SGD(module.parameters(), 0.1), given, rank)
+    finally:
+        lowtide.torch.set_default()
+    return {"exact": all(map(torch.equal, expected, got)), "peak": peak, "eager": eager, "said": [str(w.message) for w in said],
+            "budgets": [report.budget for report in lowtide.torch.reports()[before:]]}
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_blocks_of_a_kind_are_planned_together_when_the_first_is_called(both, kinds):
+    """The head is neither in a block nor in the loss: `reserve` counts it, and is said."""
+    for found in both(_by_blocks, kinds, "80%", "600KB"):
+        assert found["exact"] and found["peak"] <= max(found["budgets"]) < found["eager"], found
+        assert len(found["budgets"]) == kinds + 1  # each kind, and the loss
+        assert not any("FSDP has gathered" in words for words in found["said"])
 
 
 # ---- refused
