@@ -2,7 +2,10 @@
 
 import collections
 import os
+import sys
+import types
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -17,8 +20,12 @@ from rank_support import ranks
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
+from blocks import ROOT
+from blocks import blocks as blocks_of_page
+
+PAGE = "docs/how-to/train-with-fsdp.md"
 OPTIONS = {"costs": "cpu", "work": 20_000, "time": None}
-MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
@@ -319,6 +326,66 @@ def test_blocks_of_a_kind_are_planned_together_when_the_first_is_called(both, ki
         assert found["exact"] and found["peak"] <= max(found["budgets"]) < found["eager"], found
         assert len(found["budgets"]) == kinds + 1  # each kind, and the loss
         assert not any("FSDP has gathered" in words for words in found["said"])
+
+
+# ---- the page
+
+
+def _page(rank):
+    os.environ["LOWTIDE_CACHE"] = "off"
+    torch.manual_seed(rank)
+    module, before = types.ModuleType("page_of_docs"), len(lowtide.torch.reports())
+    sys.modules[module.__name__] = module
+    try:
+        for block in blocks_of_page(ROOT / PAGE, "python"):
+            exec(compile(block, PAGE, "exec"), module.__dict__)
+    finally:
+        lowtide.torch.set_default()
+    return [(report.peak, report.budget) for report in lowtide.torch.reports()[before:]]
+
+
+def test_the_how_to_runs(both):
+    for planned in both(_page):
+        assert len(planned) == 6 and all(peak <= budget for peak, budget in planned)
+
+
+# ---- gradients that add up
+
+
+def _adding(rank, whole, known):
+    """Two micro-batches, whose gradients are reduced in each, or stay whole in the first; known: when the model is planned."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    given, plain, module = batch(rank), sharded(make=lambda: Net(count=2)), sharded(make=lambda: Net(count=2))
+    if known:
+        module.set_requires_gradient_sync(not whole)
+        if not whole:
+            module(*given).backward()
+    lowtide.torch.optimize(module, given, budget="act:85%", **OPTIONS)
+    module.zero_grad()
+    seen, peaks = [], []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for model in (plain, module):
+            torch.manual_seed(rank)
+            for i in range(2):
+                model.set_requires_gradient_sync(not (whole and i == 0))
+
+                def run(model=model):
+                    model(*given).backward()
+
+                standing = [p.grad.to_local() for p in model.parameters() if p.grad is not None]
+                peaks.append(lowtide.torch.measure_peak(run, held=(shards(model), standing, *given)))
+            seen.append([p.grad.to_local() for p in model.parameters()])
+    words = [str(w.message) for w in said if issubclass(w.category, lowtide.torch.OverBudgetWarning)]
+    return all(map(torch.equal, *seen)), words, max(peaks[2:]), lowtide.torch.reports()[-1].budget
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_gradients_that_add_up_are_counted_if_the_plan_knows_and_said_if_not(both, whole):
+    for exact, said, peak, budget in both(_adding, whole, True):
+        assert exact and (whole or not said and peak <= budget), (said, peak, budget)
+    for exact, said, _, _ in both(_adding, whole, False):
+        assert exact and len(said) == 1 and "optimize it again" in said[0], said
 
 
 # ---- refused

@@ -82,6 +82,11 @@ def reductions_kept(state: Any) -> int:
     return int(getattr(state._comm_ctx, "reduce_scatter_max_input_buffers", 1))
 
 
+def ways_of(states: list[Any]) -> tuple[Any, ...]:
+    """How gradients are reduced and parameters are freed after a backward."""
+    return tuple((group.reduce_grads, group.reshard_after_backward) for state in states for group in groups_of(state))
+
+
 def size_of(group: Any) -> int:
     """The count of ranks among which the parameters of a group are sharded."""
     return int(getattr(group.mesh_info, "shard_mesh_size", 1))

@@ -64,6 +64,12 @@ def _unit(state: Any, group: Any, index: dict[int, int]) -> Unit:
                 before=tuple(index[id(other)] for other in ahead if id(other) in index) if ahead else None)
 
 
+def accumulated_bytes(states: list[Any]) -> int:
+    """Bytes of the gradients of shards that are there."""
+    return sum(sharding.shard_of(p).nbytes for state in states for group in sharding.groups_of(state) for p in group.fsdp_params
+               if p.sharded_param.grad is not None)
+
+
 def sharded_bytes(states: list[Any]) -> int:
     """Bytes of this rank's shards of trained parameters, for each of which an optimizer keeps a state."""
     return sum(t.numel() * t.element_size() for t in _shards(states) if t is not None)
