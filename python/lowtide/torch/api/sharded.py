@@ -101,7 +101,8 @@ class _Sharded:
     def look(self) -> None:
         """A step begins: does it hold what was counted?  A warning says once what it does not."""
         adding = 0 if self._adds or self._is_said else accumulated_bytes(self._states)
-        if self._is_said or not adding and sharding.ways_of(self._states) == self._ways:
+        ways = zip(sharding.ways_of(self._states), self._ways, strict=True)
+        if self._is_said or not adding and not any(planned and not now for pair in ways for now, planned in zip(*pair, strict=True)):
             return
         self._is_said = True
         what = f"gradients of shards, {size_text(adding)} ({adding} bytes), exist when the step begins" if adding else \

@@ -210,7 +210,7 @@ class Group:
         if self.calls.bursts_begun:
             self._know_modules()
         self.watch.held.clear()
-        self.watch.counted = len(self.calls.trained) > 1
+        self.watch.counted = len(self.calls.trained) > 1 or isinstance(self.sharded, ShardedStep)
         self._say()
         if self.calls.news and self.sharded is None:
             for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, settings, args):
