@@ -200,7 +200,7 @@ class _Part:
     def __call__(self, *args: Any) -> Any:
         model = self._model
         step = model.group.sharded
-        assert step is not None, "it is made with the first rehearsal"
+        assert isinstance(step, ShardedStep), "it is made with the first rehearsal"
         if model.finding:
             step.run(self._number, args)
             if self._number not in model.group.to_plan:
