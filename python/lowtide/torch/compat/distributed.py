@@ -1,4 +1,4 @@
-"""The state of DistributedDataParallel and FSDP."""
+"""The state of process groups, of DistributedDataParallel and of FSDP."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ def group_named(name: Any) -> GroupFacts | None:
         return GroupFacts(group.size(), str(dist.get_backend(group)))
     except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         return None
+
+
+def store_of(group: dist.ProcessGroup) -> tuple[dist.Store, str]:
+    """A store that all ranks of a process group reach, and the name that all of them know the group by."""
+    with needed("store of a process group"):
+        return dist.distributed_c10d._get_default_store(), group.group_name
 
 
 def running_ddp() -> Any:
