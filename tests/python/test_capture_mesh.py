@@ -230,6 +230,43 @@ def test_a_part_of_the_batch_and_of_the_modules():
     assert plan.status in ("optimal", "feasible")
 
 
+def test_repeated_layers_are_those_of_the_whole_model():
+    for mesh, shard in (((1, 1), {}), ((4, 2), {"tensor": TENSOR, "sequence": True, "units": "layers.*"})):
+        traced, whole = (capture(functools.partial(build, 7), mesh=mesh, shard=Shard(repeat=repeat, **shard), costs="h100",
+                                 optimizer="adamw") for repeat in ("layers", None))
+        assert traced.hash == whole.hash
+        assert [(op.origin, op.kind) for op in traced.ops] == [(op.origin, op.kind) for op in whole.ops]
+        assert {t.name for t in traced.tensors if t.role != "activation"} == {t.name for t in whole.tensors if t.role != "activation"}
+
+
+def test_layers_that_are_not_equal_are_not_repeated():
+    def other(change):
+        def built():
+            model = Model(6)
+            change(model)
+            return model, inputs(), loss
+
+        return built
+
+    def widen(model):
+        model.layers[4].gated.w1 = nn.Linear(WIDTH, 2 * HIDDEN)
+
+    def scale(model):
+        model.layers[2].norm1.forward = lambda x: F.layer_norm(x, (WIDTH,)) * 2
+
+    def look_back(model):
+        first = model.layers[0]
+        for layer in model.layers[3:]:
+            layer.gated.w2.weight = first.gated.w2.weight
+
+    for change, words in ((widen, "layers.0 and layers.4"), (scale, "not equal"), (look_back, "layers.0 and layers.3 share gated.w2.weight")):
+        with pytest.raises(CaptureError, match=words):
+            capture(other(change), mesh=(1, 1), shard=Shard(repeat="layers"))
+    with pytest.raises(CaptureError, match="no ModuleList"):
+        capture(build, mesh=(1, 1), shard=Shard(repeat="blocks"))
+    assert capture(build, mesh=(1, 1), shard=Shard(repeat="layers")).hash == capture(build, mesh=(1, 1)).hash  # of three layers
+
+
 def test_tied_weights_stay_tied():
     def tied():
         model = Model()

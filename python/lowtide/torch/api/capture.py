@@ -10,6 +10,7 @@ import torch
 import lowtide
 
 from ...frontend.errors import CaptureError
+from ...frontend.repeated import TRACED, with_layers
 from ..clusters.prepare import traced_for
 from ..clusters.rewrite import NotClustered, with_clusters
 from ..compat.aot import ParamAOTInput
@@ -20,10 +21,10 @@ from ..program.lowering import lower
 from ..program.lowerings.random_draws import STATE_BYTES
 from ..program.lowerings.update import Updates
 from ..program.program import Program
-from ..ranks.data_parallel import held_bytes, units_of, with_data_parallel
-from ..ranks.mesh import Ranks, Shard, ranks_of
+from ..ranks.data_parallel import units_of, with_data_parallel
+from ..ranks.mesh import Ranks, Shard, keep_few, ranks_of
 from ..ranks.tensor_parallel import localize
-from ..settings import state_by_rule
+from ..settings import state_by_rule, state_tensors
 from ..tensors.arguments import arguments
 from ..tensors.storages import bytes_of
 from ..tracing.fake_step import Built, LossFunction, Numbers, trace_step
@@ -68,18 +69,24 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     rank = None if ranks is None else _Rank(ranks)
     program = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
                               name=name or name_of(model), update=update, state_home=state_home, fused=fused, localize=rank)
-    graph = with_optimizer(program, optimizer, ranks)
-    return graph if rank is None else with_data_parallel(graph, rank.units, rank.ranks, costs)
+    if rank is None:
+        return with_optimizer(program, optimizer)
+    graph = program.graph
+    if rank.ranks.shard.repeat is not None and rank.layers > TRACED:
+        graph = with_layers(graph, rank.ranks.shard.repeat, rank.layers)
+    return with_data_parallel(graph, rank.units, rank.ranks, costs, state_tensors(optimizer))
 
 
 class _Rank:
     """Makes a module that of one rank, and remembers what FSDP gathers together."""
 
     def __init__(self, ranks: Ranks) -> None:
-        self.ranks, self.units = ranks, list[str]()
+        self.ranks, self.units, self.layers = ranks, list[str](), 0
 
     def __call__(self, module: torch.nn.Module) -> None:
         self.units = units_of(module, self.ranks)
+        if self.ranks.shard.repeat is not None:
+            self.layers = keep_few(module, self.ranks.shard.repeat, TRACED)
         localize(module, self.ranks)
 
 
@@ -113,17 +120,17 @@ def _reading(build: Callable[[], Built], rules: Rules, update: Update) -> Callab
     return built
 
 
-def with_optimizer(program: Program, optimizer: Any, ranks: Ranks | None = None) -> lowtide.Graph:
+def with_optimizer(program: Program, optimizer: Any) -> lowtide.Graph:
     """The program's graph, the optimizer's state of the trained parameters resident."""
-    return program.graph.edited(resident_bytes=state_by_rule(optimizer, _trained(program, ranks)))
+    return program.graph.edited(resident_bytes=state_by_rule(optimizer, _trained(program)))
 
 
-def _trained(program: Program, ranks: Ranks | None) -> int:
-    """Bytes of the parameters that get a gradient, of which a rank may hold a part."""
+def _trained(program: Program) -> int:
+    """Bytes of the parameters that get a gradient."""
     trained = {desc.grad_of for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
                if isinstance(node, torch.fx.Node)}
     inputs = program.joint.graph.find_nodes(op="placeholder")
-    return sum(held_bytes(bytes_of(n.meta["val"]), n.meta["val"].shape, ranks) for n in inputs
+    return sum(bytes_of(n.meta["val"]) for n in inputs
                if isinstance(n.meta["desc"], ParamAOTInput) and n.meta["desc"] in trained)
 
 

@@ -30,7 +30,7 @@ def mesh_table(capture: Callable[[tuple[int, int], int], lowtide.Graph], cases: 
             graphs[name].save(Path(folder) / f"{name}.graph.json.gz")
     found = lowtide.sweep({"graph": graphs, "budget": budget, **limits},
                           results=None if folder is None else Path(folder) / "results.jsonl")
-    lines = [("mesh", "batch", "unplanned", "", "planned", "overhead", "step", "samples/s")]
+    lines: list[tuple[str, ...]] = [("mesh", "batch", "unplanned", "", "planned", "overhead", "step", "samples/s")]
     for row in found.rows:
         name = row["given"]["graph"]
         lines.append(_cells(graphs[name], *sizes[name], row["found"]))

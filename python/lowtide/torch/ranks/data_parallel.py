@@ -75,8 +75,15 @@ class _Visit:
     time: int = 0
 
 
-def with_data_parallel(graph: lowtide.Graph, units: list[str], ranks: Ranks, device: str) -> lowtide.Graph:
-    """The graph of one data-parallel rank, of one that holds all parameters; device prices the links."""
+def with_data_parallel(graph: lowtide.Graph, units: list[str], ranks: Ranks, device: str, states: int) -> lowtide.Graph:
+    """The graph of one data-parallel rank, of one that holds all parameters.
+
+    device: prices the links.  states: the numbers that the optimizer keeps for each trained one.
+    """
+    parameters = {t.name: t for t in graph.tensors if t.role == "parameter"}
+    trained = [parameters[name] for t in graph.tensors if t.role == "gradient" for name in _names(t) if name in parameters]
+    state = states * sum(held_bytes(t.bytes, t.shape or (), ranks) for t in trained)
+    graph = graph.edited(resident_bytes=graph.resident_bytes + state)
     if ranks.dp == 1 and not ranks.shard.master:
         return graph
     link = _link(graph, ranks, device)
@@ -91,8 +98,7 @@ def _fsdp(graph: lowtide.Graph, units: list[str], ranks: Ranks, link: Link) -> l
     for t in graph.tensors:
         if t.role not in ("parameter", "gradient"):
             continue
-        # A gradient may be seen in other shapes, and is named by all parameters that it is of.
-        name = t.name.split(", ")[0].removesuffix(".grad")
+        name = _names(t)[0]  # a gradient may be seen in another shape than its parameter
         unit = sizes[unit_of(name)]
         if t.role == "parameter":
             unit.parameters += t.bytes
@@ -115,6 +121,11 @@ def _fsdp(graph: lowtide.Graph, units: list[str], ranks: Ranks, link: Link) -> l
             ops[op]["workspace"] = graph.op(op).workspace + extra
     edited = graph.edited(tensors=tensors, ops=ops, resident_bytes=graph.resident_bytes + sizes[ROOT].parameters)
     return _with_wait(edited, _exposed(visits, sizes, ranks, link))
+
+
+def _names(tensor: lowtide.Tensor) -> list[str]:
+    """The parameters that a gradient is of; a parameter's own name."""
+    return [name.removesuffix(".grad") for name in tensor.name.split(", ")]
 
 
 def _beside(visit: _Visit, before: _Visit | None, after: _Visit | None, sizes: dict[str, _Unit], ranks: Ranks) -> int:

@@ -27,6 +27,7 @@ class Shard:
     units: patterns of the modules that FSDP gathers together; by default the children of each outermost ModuleList.
     reshard: are gathered parameters freed after the forward, and gathered again for the backward?
     master: do parameters, gradients and optimizer state of FSDP have 4 bytes a number, whatever the model computes in?
+    repeat: the path of a ModuleList or Sequential of equal modules.  Four of them are traced, and the graph has all.
     link: bytes a second and latency between data-parallel ranks, "50GB/s,20us"; by default the device's link to its peers.
     """
 
@@ -37,6 +38,7 @@ class Shard:
     reshard: bool = True
     master: bool = False
     link: str | None = None
+    repeat: str | None = None
 
     def __post_init__(self) -> None:
         if self.data not in ("fsdp", "ddp"):
@@ -95,3 +97,29 @@ def divided(size: int, parts: int, what: str) -> int:
     if size % parts:
         raise CaptureError(f"{what}: {size} cannot be divided among {parts} tensor-parallel ranks")
     return size // parts
+
+
+def keep_few(model: torch.nn.Module, path: str, few: int) -> int:
+    """Leaves so many of the equal modules at `path`, in place; returns how many there were.
+
+    Raises CaptureError if they are not equal, as far as their parts, settings and sizes say.
+    """
+    try:
+        layers = model.get_submodule(path)
+    except AttributeError:
+        layers = None
+    if not isinstance(layers, (torch.nn.ModuleList, torch.nn.Sequential)):
+        raise CaptureError(f"repeat: {path!r} is no ModuleList or Sequential of the model")
+    found = [(repr(layer), [(name, t.shape, t.dtype) for name, t in (*layer.named_parameters(), *layer.named_buffers())])
+             for layer in layers]
+    for i, one in enumerate(found):
+        if one != found[0]:
+            raise CaptureError(f"repeat: {path}.0 and {path}.{i} are not equal; leave repeat out")
+    owners: dict[int, int] = {}
+    for i, layer in enumerate(layers):
+        for name, t in layer.named_parameters():
+            if owners.setdefault(id(t), i) != i:
+                raise CaptureError(f"repeat: {path}.{owners[id(t)]} and {path}.{i} share {name}; leave repeat out")
+    if len(found) > few:
+        del layers[few:]
+    return len(found)
