@@ -53,3 +53,11 @@ def fsdp_groups() -> Iterator[Any]:
             yield from () if group is None else (group,)
         else:
             yield from getattr(state, "_fsdp_param_groups", ())
+
+
+def functional_collectives() -> Any:
+    """The collectives that a graph can hold; on fake tensors they need no process group."""
+    with needed("functional collectives"):
+        import torch.distributed._functional_collectives  # which says what shapes they return
+
+        return torch.ops._c10d_functional
