@@ -154,11 +154,14 @@ def test_no_clusters_are_no_reason_to_warn_where_nobody_asked_for_them(as_on_a_g
     ({"techniques": "default,split,hoist"}, "techniques name hoist, split"),
     ({"layout": "exact"}, "layout='exact' knows no temporaries"),
 ])
-def test_what_the_caller_says_may_leave_nothing_to_compare(options, words):
+def test_what_the_caller_says_may_leave_nothing_to_compare(options, words, monkeypatch):
     gpu = torch.device("cuda")
     choice = inner.first_choice(Settings(1, **options), gpu, False)
     assert not choice.fused and words in choice.why
     assert inner.first_choice(Settings(1), gpu, False) == inner.Choice(True)
+    with monkeypatch.context() as patch:
+        patch.setattr(inner, "ranks", lambda: 2)
+        assert "several ranks" in inner.first_choice(Settings(1), gpu, False).why
     assert "all sizes" in inner.first_choice(Settings(1), gpu, True).why
     torch.use_deterministic_algorithms(True)
     try:

@@ -16,6 +16,7 @@ import lowtide
 
 from ...frontend.techniques import TRANSFORMS
 from ..settings import Settings
+from ..tensors.effects import ranks
 
 _LEAST = 0.03  # of a step's time that fused kernels have to save
 
@@ -46,6 +47,8 @@ def first_choice(settings: Settings, device: torch.device, sizes_open: bool) -> 
         return Choice(False, "deterministic algorithms ask for the bits of eager execution")
     if settings.costs not in ("auto", "measured"):
         return Choice(False, f"costs={settings.costs!r} measure no kernels")
+    if ranks() > 1:
+        return Choice(False, "each of several ranks would measure for itself, and all run the same kernels")
     if settings.techniques & TRANSFORMS:
         return Choice(False, f"techniques name {', '.join(sorted(settings.techniques & TRANSFORMS))}")
     if settings.layout == "exact":

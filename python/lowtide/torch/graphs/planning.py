@@ -186,7 +186,10 @@ class GraphPlanner:
         found = joint_graph(traced.gm, traced.inputs) if traced.trains else forward_graph(traced.gm, traced.inputs)
         if found is None:
             raise EagerIsFast("those of eager execution could not be priced")
-        eager = self._lowered(traced, replace(settings, inner="eager"), found[0])
+        try:
+            eager = self._lowered(traced, replace(settings, inner="eager"), found[0])
+        except CaptureError:
+            return "those of eager execution cannot be planned"
         return compare(eager.graph, program.graph)
 
     # ---- constrain
