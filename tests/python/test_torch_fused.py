@@ -304,6 +304,51 @@ def test_convolutions_read_what_lies_channels_last(uncompiled):
         assert got.grad.stride() == other.grad.stride()
 
 
+class Transposed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.norm, self.deep = nn.ConvTranspose2d(4, 8, 2, 2), nn.GroupNorm(2, 8), nn.Conv2d(8, 8, 3, groups=8)
+
+    def forward(self, x):
+        return self.deep(self.norm(self.up(x)).relu())
+
+
+class Spatial(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv3d(2, 4, 3, padding=1), nn.Conv3d(4, 4, 1)
+
+    def forward(self, x):
+        return nn.functional.avg_pool3d(self.b(self.a(x).relu()), 2).mean((2, 3, 4))
+
+
+class Attentive(nn.Module):
+    """Its attention runs on the rows of an image."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 8, 1), nn.Conv2d(8, 4, 1)
+
+    def forward(self, x):
+        y = self.a(x)
+        rows = y.flatten(2).transpose(1, 2)[:, None]
+        read = nn.functional.scaled_dot_product_attention(rows, rows, rows)[:, 0]
+        return self.b(y + read.transpose(1, 2).reshape(y.shape)), y.transpose(1, 3)
+
+
+@pytest.mark.parametrize("make, shape", [(Transposed, (2, 4, 6, 6)), (Spatial, (2, 2, 4, 4, 4)), (Attentive, (2, 3, 6, 6))])
+def test_results_and_gradients_lie_as_without_clusters(uncompiled, make, shape):
+    module, inputs = fresh(lambda: (make(), (torch.randn(shape),)))
+    mine, step, _ = planned(module, inputs, "1GiB")
+    for of, results in ((mine, step(*inputs)), (module, module(*inputs))):
+        of.results = [results] if isinstance(results, torch.Tensor) else list(results)
+        sum(t.square().mean() for t in of.results).backward()
+    pairs = [*zip(mine.results, module.results), *zip((p.grad for p in mine.parameters()), (p.grad for p in module.parameters()))]
+    for got, other in pairs:
+        torch.testing.assert_close(got, other)
+        assert got.stride() == other.stride()
+
+
 def test_what_moves_for_convolutions_is_read_as_it_lay_where_it_must_be(uncompiled):
     """By views that other strides do not allow, as_strided, and kernels of libraries."""
     class Read(nn.Module):
