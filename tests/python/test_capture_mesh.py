@@ -226,6 +226,8 @@ def test_a_part_of_the_batch_and_of_the_modules():
     assert kinds.count("_c10d_functional.all_gather_into_tensor") == 3 * 2 + 2 + 3 * 2 + 1
     assert kinds.count("_c10d_functional.reduce_scatter_tensor") == 3 * 2 + 1 + 3 * 2 + 1
     assert by_role(graph, "parameter")["layers.0.attention.wq.weight"] == WIDTH * WIDTH * 4 / 4
+    assert {op.origin.rpartition(".")[2] for op in graph.ops if "all_gather" in op.kind} == {"wq", "w1", "wo", "w2", "head", "tokens"}
+    assert all("test_capture_mesh.py" in op.attributes for op in graph.ops if op.kind.startswith("_c10d"))
     plan = lowtide.plan(graph, "act:70%", work=20_000)
     assert plan.status in ("optimal", "feasible")
 
@@ -265,6 +267,17 @@ def test_layers_that_are_not_equal_are_not_repeated():
     with pytest.raises(CaptureError, match="no ModuleList"):
         capture(build, mesh=(1, 1), shard=Shard(repeat="blocks"))
     assert capture(build, mesh=(1, 1), shard=Shard(repeat="layers")).hash == capture(build, mesh=(1, 1)).hash  # of three layers
+
+
+def test_collectives_are_priced_for_the_ranks_of_the_mesh():
+    def times(tp):
+        graph = capture(build, mesh=(1, tp), shard=Shard(tensor={"layers.*.gated.w1": "column", "layers.*.gated.w3": "column",
+                                                                 "layers.*.gated.w2": "row"}), costs="h100")
+        return [op.time for op in graph.ops if op.kind == "_c10d_functional.all_reduce"]
+
+    (two,), (eight,) = set(times(2)), set(times(8))
+    latency = 20_000
+    assert len(times(2)) == 6 and (eight - latency) == pytest.approx((two - latency) * 7 / 4, abs=3)
 
 
 def test_tied_weights_stay_tied():

@@ -9,7 +9,7 @@ those of the graph of all layers.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import lowtide
@@ -88,9 +88,6 @@ class _Repeated:
                     same = a == b
                     if not (same or self._moved(a, 1) == b) or any(s.setdefault(p, same) != same for s, p in zip(stays, (a, b))):
                         raise self._refused(f"{self._ops[one]['name']} and {self._ops[two]['name']} read different tensors")
-        places = [self._tensor_places[t] for t in self._graph["outputs"]]
-        if [self._moved(p, 1) for p in places if p[0] != "other" and p[1] == 1] != [p for p in places if p[0] != "other" and p[1] == 2]:
-            raise self._refused("they hand out different tensors")
 
     def _index(self, phase: str, layer: int, offset: int) -> int:
         start, length = self._starts[phase]
@@ -124,37 +121,38 @@ class _Repeated:
 
     def written(self) -> dict[str, Any]:
         """The graph of all layers."""
-        more = self._layers - TRACED
         new_ops = [*self._new_ops()]
         op_at = {place: i for i, (place, _, _) in enumerate(new_ops)}
         made = {t for op in self._ops for t in op["outputs"]}
-        inputs = [*self._with_copies([t for t in range(len(self._tensors)) if t not in made])]
-        tensors = [self._named(self._tensors[t], by) for _, t, by in inputs]
+        given = [t for t in range(len(self._tensors)) if t not in made]
+        inputs = [*self._with_copies([self._tensor_places[t] for t in given])]
+        tensors = [self._named(self._tensors[given[i]], by) for _, i, by in inputs]
         tensor_at = {place: i for i, (place, _, _) in enumerate(inputs)}
         for place, source, by in new_ops:
             for slot, t in enumerate(self._ops[source]["outputs"]):
                 tensor_at[place + (slot,)] = len(tensors)
                 tensors.append(self._named(self._tensors[t], by))
-        ops = []
-        for _, source, by in new_ops:
-            def new(at: dict[_Place, int], source: int = source, by: int = by) -> Callable[[_Place], int]:
-                return lambda place: self._found(at, self._target(source, place, by, more))
-
-            ops.append(self._written(self._ops[source], new(tensor_at), new(op_at), by))
-        outputs = [tensor_at[place] for place, _, _ in self._with_copies(self._graph["outputs"])]
+        ops = [self._written(source, by, tensor_at, op_at) for _, source, by in new_ops]
+        outputs = [tensor_at[place] for place, _, _ in self._with_copies([self._tensor_places[t] for t in self._graph["outputs"]])]
         return {**self._graph, "tensors": tensors, "ops": ops, "outputs": outputs}
 
-    def _with_copies(self, tensors: list[int]) -> Iterator[tuple[_Place, int, int]]:
-        """Place, source and distance from it of each tensor of all layers, of those of the traced ones."""
-        middle = [t for t in tensors if self._tensor_places[t][0] != "other" and self._tensor_places[t][1] == 1]
-        for t in tensors:
-            place = self._tensor_places[t]
+    def _with_copies(self, places: list[_Place]) -> Iterator[tuple[_Place, int, int]]:
+        """For all layers, what these places of the traced ones are: the place, the index of its source, and the distance from it.
+
+        Those of the layers in the middle come together, where the first of them is, in the direction in which they stand.
+        """
+        inner = [(i, place) for i, place in enumerate(places) if place[0] != "other" and place[1] not in (_FIRST, _LAST)]
+        one, two = ([(i, place) for i, place in inner if place[1] == layer] for layer in (1, 2))
+        if [self._moved(place, 1) for _, place in one] != [place for _, place in two]:
+            raise self._refused("something reads, or hands out, other tensors of one than of the next")
+        distances = range(self._layers - 2) if inner and inner[0][1][1] == 1 else range(self._layers - 3, -1, -1)
+        for i, place in enumerate(places):
             if place[0] == "other" or place[1] == _FIRST:
-                yield place, t, 0
+                yield place, i, 0
             elif place[1] == _LAST:
-                yield self._moved(place, self._layers - TRACED), t, self._layers - TRACED
-            elif t == middle[0]:
-                yield from ((self._moved(self._tensor_places[m], by), m, by) for by in range(self._layers - 2) for m in middle)
+                yield self._moved(place, self._layers - TRACED), i, self._layers - TRACED
+            elif i == inner[0][0]:
+                yield from ((self._moved(source, by), at, by) for by in distances for at, source in one)
 
     def _new_ops(self) -> Iterator[tuple[_Place, int, int]]:
         """Place, source and distance from it of each op of all layers."""
@@ -171,41 +169,49 @@ class _Repeated:
                         traced = 1 if layer == 1 else 2
                         yield (place[0], layer, offset), self._index(place[0], traced, offset), layer - traced
 
-    def _target(self, source: int, place: _Place, by: int, more: int) -> _Place:
-        """The place that an op refers to when it has moved, of the one that its source refers to."""
+    def _target(self, source: int, place: _Place, by: int) -> _Place:
+        """The place that an op of a layer refers to when it has moved, of the one that its source refers to."""
+        layer = self._op_place(source)[1]
         if place[0] == "other":
             return place
-        own = self._op_place(source)
-        if own[0] != "other" and own[1] not in (_FIRST, _LAST):
+        if layer not in (_FIRST, _LAST):
             return place if self._stays[source][place] else self._moved(place, by)
-        # An op that is there once: it refers to the layer next to it, or to the first or last.
-        if place[1] == _FIRST or (own[0] != "other" and own[1] == _FIRST and place[1] == 1):
+        # The first and the last refer to themselves, to each other, and to the layers next to them.
+        if place[1] == _FIRST or layer == _FIRST and place[1] == 1:
             return place
-        if place[1] == _LAST or (own[0] != "other" and own[1] == _LAST and place[1] == 2):
-            return self._moved(place, more)
-        raise self._refused(f"{self._ops[source]['name']} reads a tensor of the layer {place[1]}")
+        if place[1] == _LAST or layer == _LAST and place[1] == 2:
+            return self._moved(place, self._layers - TRACED)
+        raise self._refused(f"{self._ops[source]['name']} reads a tensor of {self._path}.{place[1]}")
 
-    def _found(self, at: dict[_Place, int], place: _Place) -> int:
-        if place not in at:
-            raise self._refused(f"there is nothing like the traced {place}")
-        return at[place]
+    def _targets(self, source: int, places: list[_Place], by: int, at: dict[_Place, int]) -> list[int]:
+        """The indices of what an op refers to when it has moved; an op outside of the layers may refer to all of them."""
+        if self._op_place(source)[0] == "other":
+            found = [place for place, _, _ in self._with_copies(places)]
+        else:
+            found = [self._target(source, place, by) for place in places]
+        if any(place not in at for place in found):
+            raise self._refused(f"{self._ops[source]['name']} reads what not all of them have")
+        return [at[place] for place in found]
 
     def _named(self, what: dict[str, Any], by: int) -> dict[str, Any]:
         return {**what, "name": self._renamed(what["name"], by)} if by and "name" in what else what
 
-    def _written(self, op: dict[str, Any], tensor: Callable[[_Place], int], other: Callable[[_Place], int], by: int) -> dict[str, Any]:
-        new = dict(op)
-        for key in _TENSORS:
-            if key in op:
-                new[key] = [tensor(self._tensor_places[t]) for t in op[key]]
+    def _written(self, source: int, by: int, tensor_at: dict[_Place, int], op_at: dict[_Place, int]) -> dict[str, Any]:
+        """The op that has moved from its source by so many layers."""
+        op = self._ops[source]
+
+        def tensors(given: list[int]) -> list[int]:
+            return self._targets(source, [self._tensor_places[t] for t in given], by, tensor_at)
+
+        new = {**op, **{key: tensors(op[key]) for key in _TENSORS if key in op}}
         for key in _OPERANDS:
             if key in op:
-                new[key] = [{**operand, "tensor": tensor(self._tensor_places[operand["tensor"]])} if "tensor" in operand else operand
+                new[key] = [{**operand, "tensor": tensors([operand["tensor"]])[0]} if "tensor" in operand else operand
                             for operand in op[key]]
         if "in_place" in op:
-            new["in_place"] = [[tensor(self._tensor_places[t]) for t in pair] for pair in op["in_place"]]
+            new["in_place"] = [[tensors([t])[0] for t in pair] for pair in op["in_place"]]
         if "after" in op:
-            new["after"] = [other(self._op_place(i)) for i in op["after"]]
+            new["after"] = self._targets(source, [self._op_place(i) for i in op["after"]], by, op_at)
         if "origin" in op:
             new["origin"] = self._renamed(op["origin"], by)
         return new

@@ -18,8 +18,20 @@ class GroupFacts(NamedTuple):
     backend: str
 
 
+_of_captures: dict[Any, GroupFacts] = {}
+
+
+def group_of_capture(name: str, size: int) -> str:
+    """The name of a group that graphs of a cluster refer to, and no process is in."""
+    full = f"{name}, {size} ranks"
+    _of_captures[full] = GroupFacts(size, "nccl")
+    return full
+
+
 def group_named(name: Any) -> GroupFacts | None:
     """A process group by the name that a functional collective has for it; None if this process knows none of that name."""
+    if isinstance(name, str) and name in _of_captures:
+        return _of_captures[name]
     if not dist.is_available() or not dist.is_initialized():
         return None
     with needed("process groups by name"):

@@ -21,12 +21,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from ...frontend.errors import CaptureError
-from ..compat.distributed import functional_collectives
+from ..compat.distributed import functional_collectives, group_of_capture
 from .mesh import Ranks, check_style, divided, matcher
 
 # Of whole weights, by id and dimension: they, so that ids stay theirs, and their parts.  Tied weights stay tied.
 _Parts = dict[tuple[int, int], tuple[nn.Parameter, nn.Parameter]]
-GROUP = "tensor parallel"  # the name of the group in the graph
 
 
 def localize(model: nn.Module, ranks: Ranks) -> None:
@@ -74,20 +73,21 @@ class _Group:
 
     def __init__(self, size: int, sequence: bool) -> None:
         self.size, self.sequence, self._ops = size, sequence, functional_collectives()
+        self._name = group_of_capture("tensor parallel", size)
         self._last: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def reduced(self, x: torch.Tensor) -> torch.Tensor:
-        return self._ops.wait_tensor(self._ops.all_reduce(x.contiguous(), "sum", GROUP))
+        return self._ops.wait_tensor(self._ops.all_reduce(x.contiguous(), "sum", self._name))
 
     def gathered(self, x: torch.Tensor, dim: int) -> torch.Tensor:
-        whole = self._ops.wait_tensor(self._ops.all_gather_into_tensor(x.contiguous(), self.size, GROUP))
+        whole = self._ops.wait_tensor(self._ops.all_gather_into_tensor(x.contiguous(), self.size, self._name))
         return whole if dim == 0 else torch.cat(whole.chunk(self.size), dim)
 
     def scattered(self, x: torch.Tensor, dim: int) -> torch.Tensor:
         """The part of this rank of the sum."""
         divided(x.shape[dim], self.size, "sequence")
         parts = x.contiguous() if dim == 0 else torch.cat(x.chunk(self.size, dim))
-        return self._ops.wait_tensor(self._ops.reduce_scatter_tensor(parts, "sum", self.size, GROUP))
+        return self._ops.wait_tensor(self._ops.reduce_scatter_tensor(parts, "sum", self.size, self._name))
 
     def input(self, x: torch.Tensor) -> torch.Tensor:
         """The whole input of divided modules, of which several may take the same."""

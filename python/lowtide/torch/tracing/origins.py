@@ -23,6 +23,7 @@ from ...frontend.errors import CaptureError
 MODULE = "lowtide_origin"  # keys in a node's meta["custom"]
 _LINE = "lowtide_line"
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+_RANKS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "ranks", "")  # which puts collectives into modules
 _ROOT = re.compile(r"^[LG]\['(\w+)'\]\.?")  # the variable that Dynamo found the outermost module in
 _LABELS = "lowtide_labels"
 _OF_MODULE = re.compile(r"_(?:modules|parameters|buffers)\['([^']*)'\]")
@@ -116,7 +117,7 @@ def labels_of(gm: torch.fx.GraphModule) -> dict[int, str]:
 
 
 def _is_users(file: str) -> bool:
-    return not file.startswith((_TORCH, "<"))  # "<...>" is generated code
+    return not file.startswith((_TORCH, _RANKS, "<"))  # "<...>" is generated code
 
 
 def _words(file: str, line: Any) -> str:
