@@ -1,5 +1,5 @@
-// Parses, checks, and lowers: first the computations that control runs, callees first, then the
-// entry.
+// Parses, checks, puts calls in line, and lowers: first the computations that control runs, callees
+// first, then the entry.
 #include "lowtide/io/hlo_text.h"
 
 #include <set>
@@ -9,6 +9,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/device/cards.h"
 #include "lowtide/io/hlo/check.h"
+#include "lowtide/io/hlo/inline.h"
 #include "lowtide/io/hlo/lower.h"
 #include "lowtide/io/hlo/opcode.h"
 #include "lowtide/io/hlo/order.h"
@@ -81,9 +82,12 @@ bool is_hlo_text(std::string_view text) {
 
 GraphFile read_hlo(std::string_view text, const HloOptions& options) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  const Module module = parse_module(text);
-  const std::vector<std::uint32_t> order = callees_first(module);
+  Module module = parse_module(text);
+  std::vector<std::uint32_t> order = callees_first(module);
   check_module(module);
+  inline_calls(module);
+  std::erase_if(order,
+                [&](std::uint32_t one) { return module.computations[one].instructions.empty(); });
   const Device& device = options.device ? *options.device : *find_built_in_device(kHloDevice);
   Known known{.module = module,
               .device = device,

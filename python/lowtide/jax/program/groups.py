@@ -18,13 +18,13 @@ from ..tracing.equations import Equation, FlatStep, Value, evaluate
 
 VIEWS = frozenset({"reshape", "squeeze", "expand_dims", "stop_gradient", "name", "copy", "copy_p"})
 FREE = frozenset({"broadcast_in_dim", "iota"})
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     "add sub mul div neg max min select_n convert_element_type exp exp2 log log1p expm1 tanh logistic rsqrt sqrt cbrt "
     "integer_pow pow square sign abs floor ceil round eq ne lt le gt ge and or not xor erf erfc erf_inv is_finite add_any "
     "clamp shift_left shift_right_logical shift_right_arithmetic bitcast_convert_type real imag rem nextafter sin cos tan "
     "atan2 sinh cosh asinh acosh atanh asin acos".split())
 _MOVES = frozenset("transpose pad slice rev concatenate".split())  # which XLA fuses like elementwise equations
-CHEAP = _ELEMENTWISE | _MOVES | FREE | VIEWS
+CHEAP = ELEMENTWISE | _MOVES | FREE | VIEWS
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ class Group:
     @property
     def elementwise(self) -> bool:
         """Can the root's result be written over an operand of its size?"""
-        return all(equation.name in _ELEMENTWISE | VIEWS for equation in self.equations)
+        return all(equation.name in ELEMENTWISE | VIEWS for equation in self.equations)
 
 
 def groups_of(step: FlatStep) -> list[Group]:

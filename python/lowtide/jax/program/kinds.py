@@ -1,7 +1,8 @@
 """Kinds of the core's table for groups that compute the same: other planners can price and split such ops.
 
-A group has such a kind if its root is an operator of the table and all that is folded into it are views: of what it reads, with other
-extents and strides.  Operands, results and arguments are described as the operator of that kind has them (docs/reference/formats.md).
+A group has the kind of its root if that is an operator of the table and all that is folded into it are views: of what it reads, with
+other extents and strides.  Several elementwise equations of one shape are one `lowtide.pointwise`, such as the exponential of a
+softmax.  Operands, results and arguments are described as the operator of that kind has them (docs/reference/formats.md).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..tracing.equations import Equation, Value
-from .groups import Group
+from .groups import ELEMENTWISE, FREE, VIEWS, Group
 from .number_types import NUMBER_TYPES
 from .strides import Layout, layout_of, merged, viewed
 
@@ -54,15 +55,56 @@ def call_of(group: Group) -> Call | None:
     root = group.root
     if group.effects or len(root.outputs) != 1 or any(v.dtype not in NUMBER_TYPES or 0 in v.shape for v in (*group.reads, *group.makes)):
         return None
+    return _of_root(group) or _pointwise(group)
+
+
+def _of_root(group: Group) -> Call | None:
+    """The call of the root, of views of what the group reads."""
+    root = group.root
     seen = {value: Operand(value, layout_of(value.shape)) for value in group.reads}
     for equation in group.equations[:-1]:
-        source = seen.get(equation.inputs[0])
+        source = seen.get(equation.inputs[0]) if equation.inputs else None
         layout = viewed(equation, source.layout) if source and len(equation.inputs) == 1 else None
         if source is None or layout is None:
             return None
         seen[equation.outputs[0]] = Operand(source.value, layout)
     rule = _RULES.get(root.name)
     return rule(root, [seen.get(value) for value in root.inputs]) if rule else None
+
+
+def _pointwise(group: Group) -> Call | None:
+    """The call of elementwise equations of what the group reads and of numbers.
+
+    What is computed of one operand alone is seen as that operand is, so it may be viewed in turn; what is computed of several must
+    have the shape of the result, or be broadcast to it.
+    """
+    made = group.makes[0]
+    seen = {value: Operand(value, layout_of(value.shape)) for value in group.reads}
+    inside: dict[Value, set[Operand]] = {}  # what is computed of several operands, or of numbers alone
+    for equation in group.equations:
+        result, given = equation.outputs[0], [value for value in equation.inputs if not value.known]
+        operands = {seen[value] for value in given if value in seen}.union(*(inside[value] for value in given if value in inside))
+        if equation.name in ELEMENTWISE and len(operands) == 1 and all(v.shape == result.shape for v in given):
+            (seen[result],) = operands
+        elif equation.name in ELEMENTWISE and (not operands or _broadcasts(result.shape, made.shape)):
+            inside[result] = operands
+        elif equation.name in FREE | VIEWS and equation.inputs and not operands:  # of numbers; an iota has no input
+            inside[result] = operands
+        elif len(given) == 1 and given[0] in seen:
+            layout = viewed(equation, seen[given[0]].layout)
+            if layout is None:
+                return None
+            seen[result] = Operand(seen[given[0]].value, layout)
+        elif len(given) == 1 and equation.name in VIEWS and result.shape == given[0].shape:
+            inside[result] = operands
+        else:
+            return None
+    found = {seen[made]} if made in seen else inside[made]
+    return Call("lowtide.pointwise", {"operands": sorted(found, key=lambda o: (group.reads.index(o.value), o.layout.strides))}) if found else None
+
+
+def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    return len(shape) == len(to) and all(extent in (1, wanted) for extent, wanted in zip(shape, to, strict=True))
 
 
 def described(call: Call, made: Value, number: Callable[[Value], int]) -> dict[str, Any]:

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "lowtide/io/hlo/opcode.h"
+
 namespace lowtide::io::hlo {
 
 std::vector<std::int64_t> started_leaves(const Computation& within, const Instruction& start) {
@@ -25,6 +27,15 @@ std::vector<std::int64_t> started_leaves(const Computation& within, const Instru
     std::iota(leaves.begin() + source.first_leaf,
               leaves.begin() + source.first_leaf + source.leaves, 0);
   return leaves;
+}
+
+const Shape& made_shape(const Instruction& one) {
+  const AsyncOpcode async = async_of(one.opcode);
+  const auto& elements = one.shape.elements;
+  if (async.part != AsyncPart::start || elements.size() < 2 || async.wrapped == "all-reduce")
+    return one.shape;
+  const bool first = async.wrapped == "copy" || async.wrapped == "send" || async.wrapped == "recv";
+  return elements[first ? 0 : 1];
 }
 
 std::optional<std::vector<std::uint32_t>> finished_leaves(std::string_view opcode,

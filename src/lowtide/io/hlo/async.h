@@ -21,4 +21,7 @@ std::optional<std::vector<std::uint32_t>> finished_leaves(std::string_view opcod
                                                           const Shape& started,
                                                           const Shape& result);
 
+// Of the shape of a "-start" the part that it makes; of other instructions the whole.
+const Shape& made_shape(const Instruction& one);
+
 }  // namespace lowtide::io::hlo

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lowtide/base/units.h"
+#include "lowtide/io/hlo/async.h"
 #include "lowtide/io/hlo/counts.h"
 #include "lowtide/io/hlo/cursor.h"
 #include "lowtide/io/hlo/opcode.h"
@@ -20,6 +21,10 @@ std::int64_t bytes_of(const Shape& shape) {
   std::int64_t all = 0;
   for_each_leaf(shape, [&](const Shape& leaf) { all = sum(all, leaf.bytes.count()); });
   return all;
+}
+
+bool is_fusion(const Instruction& one) {
+  return begun(one.opcode) == "fusion" && one.callee("calls") != kNone;
 }
 
 bool takes_slices(std::string_view opcode) {
@@ -148,19 +153,20 @@ std::int64_t moved(const Computation& within, const Instruction& one,
   const auto operand = [&](std::size_t at) {
     return bytes_of(within.instructions[one.operands[at]].shape);
   };
+  const Shape& made = made_shape(one);
   std::int64_t all = 0;
-  if (one.opcode == "fusion") {
+  if (is_fusion(one)) {
     const Inside& fused = inside[one.callee("calls")];
     for (const std::int64_t read : fused.read) all = sum(all, read);
     return sum(all, fused.written);
   }
   if (takes_slices(one.opcode)) {
-    all = sum(bytes_of(one.shape), bytes_of(one.shape));
+    all = sum(bytes_of(made), bytes_of(made));
     return one.opcode == "gather" ? sum(all, operand(1)) : all;
   }
   const std::size_t first = updates(one.opcode) ? updated(one) : 0;
   for (std::size_t i = first; i < one.operands.size(); ++i) all = sum(all, operand(i));
-  return sum(all, updates(one.opcode) ? operand(first) : bytes_of(one.shape));
+  return sum(all, updates(one.opcode) ? operand(first) : bytes_of(made));
 }
 
 }  // namespace
@@ -181,8 +187,8 @@ Work work_of(const Computation& within, const Instruction& instruction,
                        async_of(instruction.opcode).part == AsyncPart::update;
   if (is_free) return {};
   Work work;
-  work.operations = instruction.opcode == "fusion" ? inside[instruction.callee("calls")].operations
-                                                   : operations_of(within, instruction);
+  work.operations = is_fusion(instruction) ? inside[instruction.callee("calls")].operations
+                                           : operations_of(within, instruction);
   work.bytes = moved(within, instruction, inside);
   return work;
 }

@@ -160,4 +160,9 @@ AsyncOpcode async_of(std::string_view opcode) {
   return {};
 }
 
+std::string_view begun(std::string_view opcode) {
+  const AsyncOpcode async = async_of(opcode);
+  return async.part == AsyncPart::start ? async.wrapped : opcode;
+}
+
 }  // namespace lowtide::io::hlo

@@ -36,4 +36,7 @@ struct AsyncOpcode {
 };
 AsyncOpcode async_of(std::string_view opcode);
 
+// What a "-start" begins, as `fusion` of `fusion-start`; any other opcode itself.
+std::string_view begun(std::string_view opcode);
+
 }  // namespace lowtide::io::hlo

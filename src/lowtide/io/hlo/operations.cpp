@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "lowtide/base/units.h"
+#include "lowtide/io/hlo/async.h"
 #include "lowtide/io/hlo/attributes.h"
 #include "lowtide/io/hlo/counts.h"
 #include "lowtide/io/hlo/opcode.h"
@@ -26,7 +27,7 @@ class Counter {
   Counter(const Computation& within, const Instruction& one) : within_(within), one_(one) {}
 
   Count count() const {
-    const std::string_view name = one_.opcode;
+    const std::string_view name = begun(one_.opcode);
     if (opcode_of(name).kind == OpcodeKind::elementwise) return numbers_of(one_.shape);
     if (name == "dot" || name == "ragged-dot" || name == "scaled-dot")
       return dot(integers_in(one_.attribute("lhs_contracting_dims")));
@@ -53,7 +54,7 @@ class Counter {
   static Count last(const Shape& shape) { return shape.dims.empty() ? 1 : shape.dims.back(); }
 
   const Shape& result() const {
-    const Shape* shape = &one_.shape;
+    const Shape* shape = &made_shape(one_);
     while (shape->is_tuple() && !shape->elements.empty()) shape = &shape->elements.front();
     return *shape;
   }
@@ -85,13 +86,26 @@ class Counter {
 
   Count custom_call() const {
     const std::string_view config = one_.attribute("backend_config");
+    if (target().find("__cudnn$fmha") != std::string_view::npos) return attention(config);
     const auto contracted = numbers_under(config, "lhs_contracting_dimensions");
     if (!contracted.empty()) return dot(contracted);
-    const std::string_view target = one_.attribute("custom_call_target");
     if (one_.attribute("dim_labels").empty() || one_.operands.size() < 2) return 0;
-    if (target.find("Filter") != std::string_view::npos) return convolution(operand(1), result());
-    if (target.find("Input") != std::string_view::npos) return convolution(operand(0), operand(1));
+    if (target().find("Filter") != std::string_view::npos) return convolution(operand(1), result());
+    if (target().find("Input") != std::string_view::npos)
+      return convolution(operand(0), operand(1));
     return convolution(result(), operand(1));
+  }
+
+  std::string_view target() const { return one_.attribute("custom_call_target"); }
+
+  // Two products with the scores, of which the configuration has the extents; five in a backward.
+  Count attention(std::string_view config) const {
+    const std::size_t scores = config.find("intermediate_tensor_shape");
+    if (scores == std::string_view::npos) return 0;
+    Count all = target().find("Backward") == std::string_view::npos ? 4 : 10;
+    for (const Count extent : numbers_under(config.substr(scores), "dimensions"))
+      all = product({all, extent});
+    return product({all, last(operand(0))});
   }
 
   Count window() const {

@@ -237,6 +237,7 @@ constexpr Entry kOthers[] = {
     {"aten.copy", elementwise, {}},
     {"aten.native_dropout_backward", dropped, {}},
     {"lowtide.dropout_apply", elementwise, {}},
+    {"lowtide.pointwise", elementwise, {}},  // several elementwise operators as one
     {"aten.new_zeros", fill, {}},
     {"aten.new_ones", fill, {}},
     {"aten.new_full", fill, {}},
