@@ -392,6 +392,25 @@ class Breaks(Block):
         return super().forward(x)
 
 
+def _one_refuses(rank, kind):
+    """What each rank raises where one of them cannot plan."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    module, given = sharded(), batch(rank)
+    if kind == "fails" and rank:
+        module.embedding.forward = lambda x: 1 / 0
+    try:
+        lowtide.torch.optimize(module, given, budget="1MB" if kind == "budget" and rank else "90%", **OPTIONS)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return None, ""
+
+
+@pytest.mark.parametrize(("kind", "name", "words"), [("budget", "BudgetError", "rank 1: no way was found"), ("fails", "RankError", "rank 1 failed")])
+def test_a_refusal_of_one_rank_is_one_on_all(both, kind, name, words):
+    (first, said), (second, _) = both(_one_refuses, kind)
+    assert first == name and words in said and second is not None
+
+
 def _refused(rank, kind):
     os.environ["LOWTIDE_CACHE"] = "off"
     given = batch(rank)

@@ -12,9 +12,11 @@ Loses: if one graph is much cheaper to recompute than another.  Separate fractio
 from __future__ import annotations
 
 import functools
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import lowtide
@@ -54,6 +56,11 @@ class GraphToPlan:
     def key(self) -> str:
         """The hash of its lowtide.Graph: captured graphs that are equal have one plan."""
         return self._graph.hash
+
+    @property
+    def signature(self) -> str:
+        """The same for graphs that differ in times alone."""
+        return blake2b(repr(signature(self.program)).encode(), digest_size=16).hexdigest()
 
     @functools.cached_property
     def saves(self) -> tuple[int, int]:
@@ -322,3 +329,11 @@ def _refusal(passes: list[Pass], limit: int, floor: int, smallest: int) -> Budge
         f"{calls} graphs, one after another, that the tracer made of this model; the smallest budget found takes "
         f"{size_text(smallest)} ({smallest} bytes), and no plans can take less than {size_text(floor)}; the fewer graph breaks, "
         "the better (TORCH_LOGS=graph_breaks shows them)", floor, smallest, limit)
+
+
+def signature(program: Program) -> Any:
+    """The properties of a program that determine its plan, without times, since two measurements differ."""
+    graph = program.graph
+    ops = [(op.kind, op.inputs, op.outputs, op.workspace, op.recomputable, op.after, op.mutates, op.in_place, op.origin,
+            json.loads(op.attributes or "{}").get("source")) for op in graph.ops]
+    return ops, [(t.bytes, t.role) for t in graph.tensors], graph.outputs
