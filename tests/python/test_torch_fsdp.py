@@ -234,7 +234,7 @@ def test_optimize_gathers_nothing_and_leaves_the_model_as_it_was(both):
 
 def _other_sizes(rank):
     os.environ["LOWTIDE_CACHE"] = "off"
-    plain, module = (sharded(make=lambda: Net(count=2)) for _ in range(2))
+    plain, module = (sharded(make=lambda: Net(count=1)) for _ in range(2))
     step = lowtide.torch.optimize(module, batch(rank), budget="100%", **OPTIONS)
     seen = []
     for model in (plain, step):
@@ -350,7 +350,7 @@ def test_the_how_to_runs(both):
 def _adding(rank, whole, known):
     """Two micro-batches, whose gradients are reduced in each, or stay whole in the first; known: when the model is planned."""
     os.environ["LOWTIDE_CACHE"] = "off"
-    given, plain, module = batch(rank), sharded(make=lambda: Net(count=2)), sharded(make=lambda: Net(count=2))
+    given, plain, module = batch(rank), sharded(make=lambda: Net(count=1)), sharded(make=lambda: Net(count=1))
     if known:
         module.set_requires_gradient_sync(not whole)
         if not whole:
