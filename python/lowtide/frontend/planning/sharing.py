@@ -12,9 +12,11 @@ Loses: if one graph is much cheaper to recompute than another.  Separate fractio
 from __future__ import annotations
 
 import functools
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import lowtide
@@ -32,6 +34,8 @@ Told = Callable[[Program, bool], dict[str, Any]]
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _SECONDS = 0.2  # of planning for one graph and fraction
 _HALVINGS = 4  # of the range in which the smallest budget lies
+_FEWER_BREAKS = "the fewer graph breaks, the better (TORCH_LOGS=graph_breaks shows them)"
+_SMALLER_UNITS = "fully_shard of smaller modules gathers fewer parameters at a time, and reshard_after_forward=True keeps fewer"
 _WORSE = 2  # fractions in a row that take more time, after which no smaller one is tried
 _NEARER = 3  # of the range of fractions in which the best one lies
 _LITTLE = 0.02  # of all savings, so much of which one graph need not be limited
@@ -54,6 +58,11 @@ class GraphToPlan:
     def key(self) -> str:
         """The hash of its lowtide.Graph: captured graphs that are equal have one plan."""
         return self._graph.hash
+
+    @property
+    def signature(self) -> str:
+        """The same for graphs that differ in times alone."""
+        return blake2b(repr(signature(self.program)).encode(), digest_size=16).hexdigest()
 
     @functools.cached_property
     def saves(self) -> tuple[int, int]:
@@ -159,7 +168,7 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
         unplanned = max(largest.own_peak, max((_at(moment, {key: captured_graphs[key].saves[1] for key in waiting})
                                                for moment in between), default=0))
         smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), unplanned), order, told, between)
-        raise _refusal(passes, limit, floor, smallest)
+        raise _refusal(passes, limit, floor, smallest, _SMALLER_UNITS if between else _FEWER_BREAKS)
     return best
 
 
@@ -315,10 +324,17 @@ def _bytes(budget: int | str, graph: lowtide.Graph, fixed: int) -> int:
     return bytes_of(budget, graph)
 
 
-def _refusal(passes: list[Pass], limit: int, floor: int, smallest: int) -> BudgetError:
+def _refusal(passes: list[Pass], limit: int, floor: int, smallest: int, hint: str) -> BudgetError:
     calls = sum(not pass_.backward for pass_ in passes)
     return BudgetError(
         f"no way was found to share the budget of {size_text(limit)} ({limit} bytes) among the "
         f"{calls} graphs, one after another, that the tracer made of this model; the smallest budget found takes "
-        f"{size_text(smallest)} ({smallest} bytes), and no plans can take less than {size_text(floor)}; the fewer graph breaks, "
-        "the better (TORCH_LOGS=graph_breaks shows them)", floor, smallest, limit)
+        f"{size_text(smallest)} ({smallest} bytes), and no plans can take less than {size_text(floor)}; {hint}", floor, smallest, limit)
+
+
+def signature(program: Program) -> Any:
+    """The properties of a program that determine its plan, without times, since two measurements differ."""
+    graph = program.graph
+    ops = [(op.kind, op.inputs, op.outputs, op.workspace, op.recomputable, op.after, op.mutates, op.in_place, op.origin,
+            json.loads(op.attributes or "{}").get("source")) for op in graph.ops]
+    return ops, [(t.bytes, t.role) for t in graph.tensors], graph.outputs

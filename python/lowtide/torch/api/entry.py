@@ -131,7 +131,8 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         beside the memory that exists then, and from the next step on together with the others.
     budget, options: settings.Settings.  Those that are not given are the process's defaults (set_default).
 
-    Parameters and buffers are shared with `module`.  Raises TypeError for wrong arguments, ValueError for wrong options,
+    A model under FSDP2 (fully_shard) is planned in place, by all of its ranks together, and needs inputs (sharded.py).  Of any other,
+    parameters and buffers are shared with `module`.  Raises TypeError for wrong arguments, ValueError for wrong options,
     BudgetError if no plan keeps the budget, CaptureError for a module that several ranks share (ranks/shared.py) and, with
     fallback="error", for a step that cannot be planned.
     """

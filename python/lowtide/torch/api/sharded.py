@@ -12,10 +12,13 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import fx
+
+import lowtide
 
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CaptureError, OverBudgetWarning, size_text
@@ -26,6 +29,7 @@ from ..graphs.compile import EachShape, compile_captured
 from ..graphs.group import Group
 from ..graphs.segments import Segments, as_unit
 from ..graphs.sharded_step import ShardedStep
+from ..ranks.agreement import Agreement
 from ..ranks.gathered import Event
 from ..ranks.units import accumulated_bytes, check_units, sharded_bytes, units_of
 from ..settings import Settings, state_by_rule
@@ -36,6 +40,7 @@ from ..tracing.log_calls import logs_behind
 from .fake_calls import fake_results
 from .rehearsing import attributes_kept, copied_arguments, generators_kept, gpus_of, stand_ins
 
+_SECONDS = 600.0  # that the first rank may take to share a budget, beyond the limit of its process group
 _VARIANTS = 64  # of one forward
 _forwards = itertools.count()
 
@@ -61,8 +66,8 @@ def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs
         raise CaptureError("optimize takes the root of a model under FSDP2, and this one is a part of another model that has run")
     check_units(states)
     planned = _Sharded(module, states, settings)
-    with progress.line():
-        planned.plan(given, named)
+    with progress.line(), Agreement.of(sharding.ranks_of(states[0])) as ranks:
+        planned.plan(given, named, ranks)
     return module
 
 
@@ -84,7 +89,8 @@ class _Sharded:
         self._ways, self._adds = sharding.ways_of(states), accumulated_bytes(states) > 0
         self._is_said = False
 
-    def plan(self, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def plan(self, given: tuple[Any, ...], named: dict[str, Any], ranks: Agreement) -> None:
+        """Raises CaptureError and BudgetError on all ranks if one does, and RankError if one fails otherwise."""
         progress.stage("tracing the step")
         self._install()
         try:
@@ -92,11 +98,35 @@ class _Sharded:
             self._rehearse(given, named)
             self.finding = False
             progress.stage("sharing the budget among the graphs")
-            self.group.share_budget(self._settings)
+            self._share(ranks)
             self._rehearse(given, named)
+            ranks.exchange("the end of planning")
         except BaseException:
             self._remove()
             raise
+
+    def _share(self, ranks: Agreement) -> None:
+        """Share the budget: the first rank for all that have the same graphs and the same memory beside them, else each for itself."""
+        group, settings = self.group, self._settings
+        assert isinstance(group.sharded, ShardedStep), "it is made with the first rehearsal"
+        mine = group.sharded.fixed, settings.reserved, settings.budget, {n: known.signature for n, known in group.to_plan.items()}
+        told = ranks.exchange("the graphs of a model under FSDP2", mine)
+        if any(theirs != told[0] for theirs in told):
+            error = None
+            try:
+                group.share_budget(settings)
+            except Exception as raised:
+                error = raised
+            ranks.exchange("the shares of a budget", error=error, more=_SECONDS)
+            return
+
+        def shares() -> dict[int, tuple[Assignment, str | None]]:
+            group.share_budget(settings)
+            found = {n: group.assignments[known.key] for n, known in group.to_plan.items()}
+            return {n: (replace(one, start=None), one.start.to_json() if one.start else None) for n, one in found.items()}
+
+        found = ranks.first("the shares of a budget", shares, more=_SECONDS)
+        group.take({n: replace(one, start=lowtide.Plan.from_json(start) if start else None) for n, (one, start) in found.items()})
 
     def look(self) -> None:
         """A step begins: does it hold what was counted?  A warning says once what it does not."""

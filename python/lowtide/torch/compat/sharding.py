@@ -87,6 +87,12 @@ def ways_of(states: list[Any]) -> tuple[Any, ...]:
     return tuple((group.reduce_grads, group.reshard_after_backward) for state in states for group in groups_of(state))
 
 
+def ranks_of(state: Any) -> Any:
+    """The process group of the ranks among which the parameters of a state are sharded; None where it has none: all ranks."""
+    infos = (group.mesh_info for group in groups_of(state))
+    return next((info.shard_process_group for info in infos if hasattr(info, "shard_process_group")), None)
+
+
 def size_of(group: Any) -> int:
     """The count of ranks among which the parameters of a group are sharded."""
     return int(getattr(group.mesh_info, "shard_mesh_size", 1))

@@ -8,7 +8,6 @@ planned together (together.py), and compiled again at their next call.
 
 from __future__ import annotations
 
-import json
 import threading
 import warnings
 import weakref
@@ -19,7 +18,7 @@ from typing import Any
 import torch
 
 from ...frontend.planning.constraints import Constraints, given_bytes
-from ...frontend.planning.sharing import Assignment, GraphToPlan, one_after_another, share_budget
+from ...frontend.planning.sharing import Assignment, GraphToPlan, one_after_another, share_budget, signature
 from ...frontend.program import Program
 from ..device.meter import bytes_held
 from ..optimizer.graph_updates import GraphUpdates
@@ -102,6 +101,11 @@ class Group:
                                             settings.told)
         self.budget = next(iter(self.assignments.values())).budget
 
+    def take(self, shares: dict[int, Assignment]) -> None:
+        """The shares of the graphs found, by number, as another rank has found them."""
+        self.assignments = {self.to_plan[number].key: assignment for number, assignment in shares.items()}
+        self.budget = next(iter(self.assignments.values())).budget
+
     # ---- when a graph is planned
 
     def enter(self, settings: Settings, program: Program, device: torch.device, inputs: list[Any],
@@ -181,7 +185,7 @@ class Group:
         constraints."""
         return next((r for r in self.captured_graphs if r is not captured and r.report and r.to_plan and not r.plans
                      and r.constraints == constraints and r.trains == captured.trains
-                     and _signature(r.to_plan.program) == _signature(program)), None)
+                     and signature(r.to_plan.program) == signature(program)), None)
 
     # ---- while graphs run (a model may run in several threads)
 
@@ -251,11 +255,3 @@ class Group:
         if said:
             category, words = said
             warnings.warn(words, category, stacklevel=4)
-
-
-def _signature(program: Program) -> Any:
-    """The properties of a program that determine its plan, without times, since two measurements differ."""
-    graph = program.graph
-    ops = [(op.kind, op.inputs, op.outputs, op.workspace, op.recomputable, op.after, op.mutates, op.in_place, op.origin,
-            json.loads(op.attributes or "{}").get("source")) for op in graph.ops]
-    return ops, [(t.bytes, t.role) for t in graph.tensors], graph.outputs
