@@ -25,8 +25,9 @@ from .api.whole_step import Step, step
 from .device.meter import measure_peak
 from .device.rates import measure_device
 from .optimizer.accumulating import accumulate
+from .ranks.failure import RankError
 from .step_errors import UpdateError, WrittenError
 
-__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "Step", "UnsupportedTorchError",
+__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "RankError", "Report", "Step", "UnsupportedTorchError",
            "UpdateError", "WrittenError", "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports",
            "set_default", "step"]

@@ -1,13 +1,20 @@
-"""The state of DistributedDataParallel and FSDP."""
+"""The state of process groups, of DistributedDataParallel and of FSDP."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from .versions import before, needed
+
+
+def store_of(group: dist.ProcessGroup) -> tuple[dist.Store, str]:
+    """A store that all ranks of a process group reach, and the name that all of them know the group by."""
+    with needed("store of a process group"):
+        return dist.distributed_c10d._get_default_store(), group.group_name
 
 
 def running_ddp() -> Any:

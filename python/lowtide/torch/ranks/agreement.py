@@ -1,0 +1,178 @@
+"""One decision of several ranks: each hands in a value, and all get the same list, or all fail.
+
+The ranks of a process group run the same code, and call `exchange` at the same places of it.  Values go through the store of the
+process group: every rank writes its value, the first rank collects them and writes the result, the others read it.  A store
+needs no collective and no communicator, so a rank that is missing is known by name, and a rank on a GPU may be busy.
+
+A rank that fails writes its failure in the place of its next value.  The first rank passes on the first failure that it sees, or
+the names of ranks that have written nothing in time.  So every exchange ends within the time limit on every rank.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import pickle
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import torch.distributed as dist
+
+from ...frontend.errors import some
+from ..compat.distributed import store_of
+from .failure import Failure, RankError
+
+_PIECE = 4 << 20  # bytes of a value of the store, which is limited
+_FIRST_WAIT, _LONGEST_WAIT = 0.001, 0.1  # seconds between two looks at the store
+_RESULT = "result"
+_begun: collections.Counter[str] = collections.Counter()  # agreements by the name of the process group
+
+
+class Agreement:
+    """with Agreement.of(process_group) as ranks: values = ranks.exchange("what", value)
+
+    rank, ranks: this rank and all of them, by their numbers in the whole job.  seconds: the time limit of an exchange.  over: has
+    a rank left?  Then there are no more exchanges.  An exception that leaves the block fails the next exchange of the others.
+    """
+
+    def __init__(self, store: dist.Store, rank: int, ranks: Sequence[int], seconds: float) -> None:
+        self.rank, self.ranks, self.seconds = rank, tuple(ranks), seconds
+        self.over = False
+        self._store, self._round, self._collecting = store, 0, False
+        self._last: list[str] = []  # what this rank has written in the latest round
+
+    @classmethod
+    def of(cls, group: dist.ProcessGroup | None = None) -> Agreement:
+        """The next agreement of the ranks of a process group, of all ranks by default; its time limit is that of the group's store."""
+        group = dist.group.WORLD if group is None else group
+        store, name = store_of(group)
+        _begun[name] += 1
+        ranks = dist.get_process_group_ranks(group)
+        return cls(dist.PrefixStore(f"lowtide/{name}/{_begun[name]}", store), dist.get_rank(), ranks, store.timeout.total_seconds())
+
+    @property
+    def is_first(self) -> bool:
+        """Is this the rank that decides what one rank decides?"""
+        return self.rank == self.ranks[0]
+
+    def exchange(self, stage: str, value: object = None, *, error: Exception | None = None, more: float = 0) -> list[Any]:
+        """The values of all ranks, in the order of `ranks`.
+
+        stage: what is exchanged, the same words on all ranks, for messages.  error: this rank has none to give, but goes on.
+        more: seconds that a rank may take beyond the limit.
+
+        Raises `error`; the error of another rank as failure.py says; and RankError if a rank is missing or elsewhere.
+        """
+        self._round += 1
+        done, self._last = self._last, []
+        failure = None if error is None else Failure.of(self.rank, error, left=False)
+        self._write(str(self.rank), (stage, value, failure))
+        if self.is_first:
+            self._collecting = True
+            result = self._collected(stage, time.monotonic() + self.seconds + more)
+            self._write(_RESULT, result)
+            self._collecting = False
+        else:  # the first rank waits for the others as long, and is then to write
+            result = self._read(_RESULT, self.seconds * 2 + more)
+            if result is None:
+                result = Failure.absent([self.ranks[0]], stage, self.seconds * 2 + more)
+        if isinstance(result, Failure):
+            self.over = result.left
+            raise error if error is not None and result.rank == self.rank else result.raised()
+        with contextlib.suppress(RuntimeError):  # a store that forgets nothing
+            for key in done:  # all ranks have come to this round, so nobody reads it any more
+                self._store.delete_key(key)
+        return list(result)
+
+    def first(self, stage: str, decide: Callable[[], Any], *, more: float = 0) -> Any:
+        """What `decide` returns on the first rank, on all of them; or its exception as of `exchange`."""
+        value, error = None, None
+        if self.is_first:
+            try:
+                value = decide()
+            except Exception as raised:
+                error = raised
+        return self.exchange(stage, value, error=error, more=more)[0]
+
+    def fail(self, error: BaseException) -> None:
+        """This rank leaves; the others fail at their next exchange."""
+        if self.over:
+            return
+        self.over = True
+        failure = Failure.of(self.rank, error, left=True)
+        try:
+            if self._collecting:
+                self._write(_RESULT, failure)
+                return
+            self._round += 1
+            self._write(str(self.rank), ("", None, failure))
+            if self.is_first:
+                self._write(_RESULT, failure)
+        except RankError:  # the store is gone, and so is everybody else
+            pass
+
+    def __enter__(self) -> Agreement:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self.fail(error)
+
+    # ---- the store
+
+    def _collected(self, stage: str, deadline: float) -> list[Any] | Failure:
+        """What all ranks have written, or why not."""
+        found: dict[int, Any] = {}
+        wait = _FIRST_WAIT
+        while len(found) < len(self.ranks):
+            for rank in self.ranks:
+                if rank in found or (written := self._written(str(rank))) is None:
+                    continue
+                its_stage, found[rank], failure = written
+                if failure is not None:
+                    return failure
+                if its_stage != stage:
+                    return Failure.elsewhere(rank, its_stage, self.rank, stage)
+            if len(found) < len(self.ranks):
+                if time.monotonic() > deadline:
+                    return Failure.absent([r for r in self.ranks if r not in found], stage, self.seconds)
+                time.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+        return [found[rank] for rank in self.ranks]
+
+    def _read(self, name: str, seconds: float) -> Any:
+        """What is written under a name within that time; None if nothing is."""
+        deadline, wait = time.monotonic() + seconds, _FIRST_WAIT
+        while (written := self._written(name)) is None and time.monotonic() < deadline:
+            time.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
+        return written
+
+    def _written(self, name: str) -> Any:
+        key = f"{self._round}/{name}"
+        try:
+            if not self._store.check([key]):
+                return None
+            data = b"".join(self._store.get(f"{key}/{i}") for i in range(int(self._store.get(key))))
+        except RuntimeError as error:
+            raise self._without_store(error) from error
+        return pickle.loads(zlib.decompress(data))  # of the ranks of one job, which trust each other
+
+    def _write(self, name: str, value: object) -> None:
+        key, data = f"{self._round}/{name}", zlib.compress(pickle.dumps(value), 1)
+        pieces = [data[i:i + _PIECE] for i in range(0, len(data), _PIECE)]
+        try:
+            for i, piece in enumerate(pieces):
+                self._store.set(f"{key}/{i}", piece)
+            self._store.set(key, str(len(pieces)))
+            self._last += [key, *(f"{key}/{i}" for i in range(len(pieces)))]
+        except RuntimeError as error:
+            raise self._without_store(error) from error
+
+    def _without_store(self, error: Exception) -> RankError:
+        self.over = True
+        return RankError(f"the store of the process group cannot be reached, which the process of rank {self.ranks[0]} keeps as a "
+                         f"rule: {some(str(error).splitlines(), 1)}", (self.ranks[0],))
