@@ -36,6 +36,7 @@ _STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
 
 
 _NOT_OPTIONS = ("whole", "state_home", "named_offload")
+_OF_A_RANK = ("budget", "reserve", "optimizer", "loss_scale", "link", "host_budget", "progress", "threads")
 
 
 class StepOptions(PlannerOptions, total=False):
@@ -168,6 +169,12 @@ class Settings(Options):
             raise ValueError("lowtide needs a budget: torch.compile(model, backend=\"lowtide\", options={\"budget\": \"8GiB\"}), "
                              "or one for the whole process: lowtide.torch.set_default(budget=\"8GiB\") or LOWTIDE_BUDGET")
         return Settings(**options)
+
+    @property
+    def of_all_ranks(self) -> dict[str, Any]:
+        """The options that have the same values on all ranks that plan together, in a form that can be compared."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OF_A_RANK}
+        return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in values.items()}
 
     def on(self, device: torch.device) -> Settings:
         """The same settings with the techniques that are possible on that device."""

@@ -260,6 +260,11 @@ def constraints_of(passes: list[Pass], saved: dict[str, int]) -> dict[str, Const
             for key in forwards}
 
 
+def shared_bytes(calls: list[GraphToPlan], budget: int | str, held: int) -> int:
+    """The budget of graphs that run one after another, in bytes."""
+    return _of(one_after_another(calls, held), budget, held)[2]
+
+
 def _bytes(budget: int | str, graph: lowtide.Graph, fixed: int) -> int:
     """The budget in bytes; a share is one of that graph's peak without a plan."""
     text = str(budget).replace(" ", "")

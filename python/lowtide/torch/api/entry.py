@@ -25,7 +25,9 @@ from ..device.meter import bytes_held, storages_held
 from ..graphs.compile import EachShape, compile_captured
 from ..graphs.group import Group
 from ..graphs.outside_gradients import no_backward, of_results
+from ..ranks.one_plan import OnePlan
 from ..ranks.shared import refuse_shared
+from ..ranks.together import planning_ranks
 from ..settings import OptimizeOptions, Settings
 from ..tensors.arguments import arguments, map_tensors, tensors_in
 from ..tracing.against_eager import note_tracing
@@ -33,6 +35,8 @@ from ..tracing.log_calls import logs_behind
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ..ranks.together import Ranks
 
 _CALLING = (torch.nn.modules.module.__file__, CALLS)  # where modules are called
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
@@ -112,7 +116,7 @@ def _calling_module() -> torch.nn.Module | None:
 
 
 def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str | None = None,
-             kwargs: Mapping[str, Any] | None = None, **options: Unpack[OptimizeOptions]) -> torch.nn.Module:
+             kwargs: Mapping[str, Any] | None = None, ranks: Ranks = None, **options: Unpack[OptimizeOptions]) -> torch.nn.Module:
     """`module`, compiled so that its training step stays within `budget`.
 
     example_inputs: a tuple of arguments, one tensor, or a mapping: `optimize(model, batch, ...)` plans for `model(**batch)`.
@@ -121,38 +125,55 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         between them then runs once on zeros, on a copy of the module.  Without inputs each graph is planned at its first call,
         beside the memory that exists then, and from the next step on together with the others.
     budget, options: settings.Settings.  Those that are not given are the process's defaults (set_default).
+    ranks: who makes this call, and gets one plan (ranks/one_plan.py): "together" (all ranks of the job), a process group (its ranks), or
+        "alone".  None: the ranks of DistributedDataParallel for a module under it, else this rank alone.
 
-    Parameters and buffers are shared with `module`.  Raises TypeError for wrong arguments, ValueError for wrong options,
+    Parameters and buffers are shared with `module`.  Raises RankError if another rank fails or is missing, TypeError for wrong arguments, ValueError for wrong options,
     BudgetError if no plan keeps the budget, CaptureError for a module that several ranks share (ranks/shared.py) and, with
     fallback="error", for a step that cannot be planned.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
                         "torch.compile(function, backend=\"lowtide\", options={...})")
-    settings = Settings.of({"budget": budget, **options})
-    refuse_shared(module, "optimize")
-    return compiled_within(module, settings, example_inputs, kwargs)
+    with planning_ranks(module, ranks) as together:
+        settings = Settings.of({"budget": budget, **options})
+        refuse_shared(module, "optimize")
+        return compiled_within(module, settings, example_inputs, kwargs, together)
 
 
-def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs: Any,
-                    kwargs: Mapping[str, Any] | None) -> torch.nn.Module:
-    """`optimize` with these settings."""
+def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs: Any, kwargs: Mapping[str, Any] | None,
+                    together: OnePlan | None) -> torch.nn.Module:
+    """`optimize` with these settings.  together: what several ranks agree upon until it returns."""
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         if torch.nn.parameter.is_lazy(tensor):
             raise ValueError(f"{name} has no size yet: call the lazy module once, under torch.no_grad(), before it is planned")
     planned = example_inputs is not None or kwargs is not None
     given, named = arguments(() if example_inputs is None else example_inputs, kwargs) if planned else ((), {})
+    if together:
+        together.begin({"planned for inputs": planned, **settings.of_all_ranks}, settings.time)
     group = _group_of(module)
-    compiled = _Compiled(module, settings, group)
     if not planned:
-        return compiled.module
+        return _Compiled(module, settings, group).module
+    group.ranks = together
+    try:
+        compiled, reason = _planned_for(module, settings, group, given, named)
+        why = together.reason(reason) if together else reason
+    finally:
+        group.ranks = None
+    return fall_back(why, settings.fallback, compiled.module if reason else module) if why else compiled.module
+
+
+def _planned_for(module: torch.nn.Module, settings: Settings, group: Group, given: tuple[Any, ...], named: dict[str, Any]) \
+        -> tuple[_Compiled, str | None]:
+    """The compiled module, planned for these arguments; and why it runs without a plan, if it does."""
+    compiled = _Compiled(module, settings, group)
     if settings.reserve is None and all(p.device.type == "cpu" for p in module.parameters()):
         group.held = bytes_held(module.state_dict(), tensors_in(given, named))
     with progress.line():
         compiled.rehearse(given, named)
     if compiled.unplanned:
         group.outside.said(len(compiled.unplanned))
-        return fall_back(no_backward(compiled.unplanned), settings.fallback, compiled.module)
+        return compiled, no_backward(compiled.unplanned)
     if group.to_plan:
         with progress.line():
             progress.stage("sharing the budget among the graphs")
@@ -160,11 +181,10 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
             compiled = _Compiled(module, settings, group)
             compiled.rehearse(given, named)
     if not compiled.captured_graphs:
-        return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
-                         "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
-                         f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)", settings.fallback,
-                         compiled.module)
-    return compiled.module
+        return compiled, ("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
+                          "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
+                          f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)")
+    return compiled, None
 
 
 def _group_of(module: torch.nn.Module) -> Group:

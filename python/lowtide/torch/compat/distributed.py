@@ -11,10 +11,12 @@ from torch.nn.parallel import DistributedDataParallel
 from .versions import before, needed
 
 
-def store_of(group: dist.ProcessGroup) -> tuple[dist.Store, str]:
-    """A store that all ranks of a process group reach, and the name that all of them know the group by."""
+def store_of(group: dist.ProcessGroup) -> tuple[Any, str, float]:
+    """A store that all ranks of a process group reach, the name that all of them know the group by, and the store's time limit in
+    seconds."""
     with needed("store of a process group"):
-        return dist.distributed_c10d._get_default_store(), group.group_name
+        store: Any = dist.distributed_c10d._get_default_store()
+        return store, group.group_name, store.timeout.total_seconds()
 
 
 def running_ddp() -> Any:

@@ -32,6 +32,7 @@ from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
 from ..program.program import Program
 from ..runtime.assumed_tangent import place_of_assumed_tangent
+from ..ranks.failure import RankError
 from ..runtime.backward_looks import look_at_backwards
 from ..settings import Settings
 from ..step_errors import UnknownParameter
@@ -185,7 +186,7 @@ class CapturedGraph:
                     gm = self._symbols.graph(self._gm, example_inputs)
                     self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
             self._symbols.seal()
-        except (BudgetError, CaptureError, UnknownParameter, SizeByNumber, NotOpen, Warning):
+        except (BudgetError, CaptureError, RankError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
         except NotClustered as error:
             warnings.warn(f"lowtide: this graph runs on eager kernels, since no clusters of its ops could be formed: {error}",
@@ -201,7 +202,10 @@ class CapturedGraph:
             if self._open:
                 raise NotOpen from error
             line = (str(error).strip().splitlines() or ["no message"])[0]
-            self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings.fallback, self._gm)
+            words = f"tracing failed with {type(error).__name__}: {line}"
+            if self._group.ranks:
+                words = str(self._group.ranks.refused(CaptureError(words)))
+            self._compiled = fall_back(words, self._settings.fallback, self._gm)
             self._symbols = None  # as it is the graph serves all values
             self._record.to_plan = self._record.report = None
             self._group.outside.said()
@@ -308,7 +312,8 @@ class CapturedGraph:
             self._reads.learn(program, forward, (self._planner.changing(self._inputs), self._planner.written_results),
                               self._planner.kept_within)
             return forward, backward
-        except CaptureError as error:
+        except CaptureError as raised:
+            error = self._group.ranks.refused(raised) if self._group.ranks else raised
             if self._open:
                 raise NotOpen from error
             if self._planner.updates:

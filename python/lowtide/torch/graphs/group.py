@@ -8,6 +8,7 @@ planned together (together.py), and compiled again at their next call.
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import warnings
@@ -24,6 +25,7 @@ from ...frontend.program import Program
 from ..device.meter import bytes_held
 from ..optimizer.graph_updates import GraphUpdates
 from ..optimizer.updater import Updater
+from ..ranks.one_plan import OnePlan
 from ..settings import Settings
 from ..tensors.storages import Sizes, gradients_by_leaf, is_trained, storages
 from .accounts import Accounts, saved
@@ -47,7 +49,7 @@ class Group:
     forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
     primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
-    calls: what has run.
+    calls: what has run.  ranks: what several ranks agree upon, while `optimize` plans on all of them.
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class Group:
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     copied: int = 0
     primed: bool = False
+    ranks: OnePlan | None = None
     calls: Calls = field(default_factory=Calls)
     captured_graphs: list[GraphRecord] = field(default_factory=list)
     watch: ModelWatch = field(default_factory=ModelWatch)
@@ -86,8 +89,11 @@ class Group:
     def share_budget(self, settings: Settings) -> None:
         """Share the budget among the graphs found, for each of their calls.  Raises BudgetError."""
         calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
-        self.assignments = share_budget(one_after_another(calls, self.held), settings.budget, settings.order, self.held,
-                                        settings.told)
+        def share(calls: list[GraphToPlan], held: int, budget: int | str) -> dict[str, Assignment]:
+            return share_budget(one_after_another(calls, held), budget, settings.order, held, settings.told)
+
+        shared = share if self.ranks is None else functools.partial(self.ranks.shared, share)
+        self.assignments = shared(calls, self.held, settings.budget)
         self.budget = next(iter(self.assignments.values())).budget
 
     # ---- when a graph is planned

@@ -34,24 +34,26 @@ _begun: collections.Counter[str] = collections.Counter()  # agreements by the na
 class Agreement:
     """with Agreement.of(process_group) as ranks: values = ranks.exchange("what", value)
 
-    rank, ranks: this rank and all of them, by their numbers in the whole job.  seconds: the time limit of an exchange.  over: has
-    a rank left?  Then there are no more exchanges.  An exception that leaves the block fails the next exchange of the others.
+    rank, ranks: this rank and all of them, by their numbers in the whole job.  seconds: the time limit of an exchange.  over: why
+    there are no more exchanges, once a rank has left.  known: the latest failure that all ranks know.  An exception that leaves the block fails the next exchange of the others.
     """
 
     def __init__(self, store: dist.Store, rank: int, ranks: Sequence[int], seconds: float) -> None:
         self.rank, self.ranks, self.seconds = rank, tuple(ranks), seconds
-        self.over = False
+        self.over: Exception | None = None
+        self.known: Exception | None = None
         self._store, self._round, self._collecting = store, 0, False
         self._last: list[str] = []  # what this rank has written in the latest round
 
     @classmethod
     def of(cls, group: dist.ProcessGroup | None = None) -> Agreement:
         """The next agreement of the ranks of a process group, of all ranks by default; its time limit is that of the group's store."""
-        group = dist.group.WORLD if group is None else group
-        store, name = store_of(group)
+        group = group or dist.group.WORLD
+        assert group is not None, "there is a process group"
+        store, name, seconds = store_of(group)
         _begun[name] += 1
         ranks = dist.get_process_group_ranks(group)
-        return cls(dist.PrefixStore(f"lowtide/{name}/{_begun[name]}", store), dist.get_rank(), ranks, store.timeout.total_seconds())
+        return cls(dist.PrefixStore(f"lowtide/{name}/{_begun[name]}", store), dist.get_rank(), ranks, seconds)
 
     @property
     def is_first(self) -> bool:
@@ -66,6 +68,8 @@ class Agreement:
 
         Raises `error`; the error of another rank as failure.py says; and RankError if a rank is missing or elsewhere.
         """
+        if self.over is not None:
+            raise self.over
         self._round += 1
         done, self._last = self._last, []
         failure = None if error is None else Failure.of(self.rank, error, left=False)
@@ -80,8 +84,9 @@ class Agreement:
             if result is None:
                 result = Failure.absent([self.ranks[0]], stage, self.seconds * 2 + more)
         if isinstance(result, Failure):
-            self.over = result.left
-            raise error if error is not None and result.rank == self.rank else result.raised()
+            raised = error if error is not None and result.rank == self.rank else result.raised()
+            self.over = raised if result.left else None
+            raise self.on_all(raised)
         with contextlib.suppress(RuntimeError):  # a store that forgets nothing
             for key in done:  # all ranks have come to this round, so nobody reads it any more
                 self._store.delete_key(key)
@@ -97,12 +102,17 @@ class Agreement:
                 error = raised
         return self.exchange(stage, value, error=error, more=more)[0]
 
+    def on_all(self, error: Exception) -> Exception:
+        """An error that all ranks raise, since they find it in what they have exchanged."""
+        self.known = error
+        return error
+
     def fail(self, error: BaseException) -> None:
         """This rank leaves; the others fail at their next exchange."""
-        if self.over:
+        if self.over is not None:
             return
-        self.over = True
         failure = Failure.of(self.rank, error, left=True)
+        self.over = failure.raised()
         try:
             if self._collecting:
                 self._write(_RESULT, failure)
@@ -172,7 +182,7 @@ class Agreement:
         except RuntimeError as error:
             raise self._without_store(error) from error
 
-    def _without_store(self, error: Exception) -> RankError:
-        self.over = True
-        return RankError(f"the store of the process group cannot be reached, which the process of rank {self.ranks[0]} keeps as a "
-                         f"rule: {some(str(error).splitlines(), 1)}", (self.ranks[0],))
+    def _without_store(self, error: Exception) -> Exception:
+        self.over = RankError("the store of the process group cannot be reached, which the process of rank 0 keeps as a rule: "
+                              f"{some(str(error).splitlines(), 1)}", (0,))
+        return self.over
