@@ -89,7 +89,7 @@ def test_a_refusal_is_one_of_all_and_they_go_on():
         return None
 
     first, second, own = together(3, run)
-    assert first == second == ("rank 2: no", [0, 1, 2], False) and own == ("no", [0, 1, 2], False)
+    assert first == second == ("rank 2: no", [0, 1, 2], None) and own == ("no", [0, 1, 2], None)
 
 
 def test_an_error_of_the_first_while_it_decides_is_one_of_all():

@@ -6,7 +6,7 @@ import difflib
 import numbers
 import warnings
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import torch
@@ -36,6 +36,8 @@ _STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
 
 
 _NOT_OPTIONS = ("whole", "state_home", "named_offload")
+_WORK_A_SECOND = 500_000  # of a search in one thread, roughly
+_SHARING_SECONDS = 0.2
 _OF_A_RANK = ("budget", "reserve", "optimizer", "loss_scale", "link", "host_budget", "progress", "threads")
 
 
@@ -175,6 +177,17 @@ class Settings(Options):
         """The options that have the same values on all ranks that plan together, in a form that can be compared."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OF_A_RANK}
         return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in values.items()}
+
+    def by_work(self) -> Settings:
+        """The same settings for plans that depend on their graph alone: searches are limited by work, and not by time."""
+        if self.time is None:
+            return self
+        return replace(self, time=None, work=int(self.time * _WORK_A_SECOND) if self.work is None else self.work)
+
+    @property
+    def sharing_limits(self) -> dict[str, Any]:
+        """The limits of each of the searches by which graphs share a budget."""
+        return {"work": int(_SHARING_SECONDS * _WORK_A_SECOND)} if self.time is None else {"time": _SHARING_SECONDS}
 
     def on(self, device: torch.device) -> Settings:
         """The same settings with the techniques that are possible on that device."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,9 +28,10 @@ from .copies import COPIES
 
 # of a program, and whether nothing limits what it saves: what a Problem of it is told beside graph, budget and order
 Told = Callable[[Program, bool], dict[str, Any]]
+Limits = Mapping[str, Any]  # time or work, as of lowtide.plan
 
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
-_SECONDS = 0.2  # of planning for one graph and fraction
+_LIMITS: Limits = {"time": 0.2}  # of planning for one graph and fraction
 _HALVINGS = 4  # of the range in which the smallest budget lies
 
 
@@ -118,10 +119,10 @@ def with_one_more(passes: list[Pass]) -> list[Pass]:
 
 
 def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
-                 told: Told = lambda _, __: {}, varies: bool = False) -> dict[str, Assignment]:
+                 told: Told = lambda _, __: {}, varies: bool = False, limits: Limits = _LIMITS) -> dict[str, Assignment]:
     """What to plan each graph of these passes with, by their keys, so that all of them keep the budget.
 
-    fixed: bytes that no plan changes.  varies: does the number of forwards that wait change from step to step?  Then one
+    fixed: bytes that no plan changes.  limits: of planning for one graph and fraction.  varies: does the number of forwards that wait change from step to step?  Then one
     more than was seen fits, too, if that can be.
 
     Raises BudgetError if no way is found.
@@ -129,12 +130,12 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
     captured_graphs, waiting, limit, largest = _of(passes, budget, fixed)
     best = None
     for tried in (with_one_more(passes), passes) if varies else (passes,):
-        best = best or _best(tried, captured_graphs, waiting, limit, order, told)
+        best = best or _best(tried, captured_graphs, waiting, limit, order, told, limits)
     if best is None and any(captured.program.kept for captured in captured_graphs.values()):
         keys = {key: replace(captured, program=captured.program.without_kept()) for key, captured in captured_graphs.items()}
         assignments = share_budget([replace(pass_, captured=keys[pass_.captured.key],
                                             waiting=tuple(keys[captured.key] for captured in pass_.waiting)) for pass_ in passes],
-                                   budget, order, fixed, told, varies)
+                                   budget, order, fixed, told, varies, limits)
         return {key: replace(assignments[captured.key], keeps=not captured_graphs[key].program.kept) for key, captured in keys.items()}
     if best is None:
         fewest = constraints_of(passes, {key: captured_graphs[key].saves[0] for key in waiting})
@@ -143,17 +144,17 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
             told_of_it = told(captured.program, fewest[key].alone)
             _, graph, _ = _asked(captured.program, fewest[key], told_of_it)
             floor = max(floor, lowtide.plan(graph, 1, work=1, **told_of_it).floor or 0)
-        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), largest.own_peak), order, told)
+        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), largest.own_peak), order, told, limits)
         raise _refusal(passes, limit, floor, smallest)
     return best
 
 
 def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], limit: int, order: str,
-          told: Told) -> dict[str, Assignment] | None:
+          told: Told, limits: Limits) -> dict[str, Assignment] | None:
     """The assignments with the least total time among those tried; None if none is found."""
     best: tuple[int, dict[str, Assignment]] | None = None
     for fraction in _FRACTIONS:
-        tried = _try(passes, captured_graphs, waiting, fraction, limit, order, told)
+        tried = _try(passes, captured_graphs, waiting, fraction, limit, order, told, limits)
         if tried and (best is None or tried[0] < best[0]):
             best = tried
         if not waiting:
@@ -172,7 +173,7 @@ def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, Gr
 
 
 def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float, limit: int,
-         order: str, told: Told) -> tuple[int, dict[str, Assignment]] | None:
+         order: str, told: Told, limits: Limits) -> tuple[int, dict[str, Assignment]] | None:
     """The total time of plans in which waiting graphs save this fraction of their range, and the plans; None if one has no plan."""
     saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (captured_graphs[key].saves,)}
     times = Counter(pass_.captured.key for pass_ in passes if not pass_.backward)
@@ -181,9 +182,9 @@ def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: s
     for key, constraints in constraints_of(passes, saved).items():
         program = captured_graphs[key].program
         told_of_it = told(program, constraints.alone)
-        found = _planned(program, constraints, limit, order, told_of_it)
+        found = _planned(program, constraints, limit, order, limits, told_of_it)
         if found is None and "link" in told_of_it:
-            found = _planned(program, constraints, limit, order, without_copies(told_of_it))
+            found = _planned(program, constraints, limit, order, limits, without_copies(told_of_it))
         if found is None:
             return None
         duration, plan = found
@@ -192,13 +193,13 @@ def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: s
     return total, assignments
 
 
-def _planned(program: Program, constraints: Constraints, limit: int, order: str,
+def _planned(program: Program, constraints: Constraints, limit: int, order: str, limits: Limits,
              told_of_it: dict[str, Any]) -> tuple[int, lowtide.Plan] | None:
     """A plan and its time; None if none is found whose code keeps the limit."""
     program, graph, live_limits = _asked(program, constraints, told_of_it)
     narrower = limit
     for _ in range(ATTEMPTS):
-        outcome = lowtide.plan(graph, narrower, order=order, time=_SECONDS, live_limits=live_limits, **told_of_it)
+        outcome = lowtide.plan(graph, narrower, order=order, live_limits=live_limits, **limits, **told_of_it)
         if outcome.plan is None or outcome.duration is None:
             return None
         if not any(kind in COPIES for kind, *_ in outcome.plan.steps):
@@ -229,14 +230,14 @@ def _asked(program: Program, constraints: Constraints,
 
 
 def _smallest(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], ends: tuple[int, int],
-              order: str, told: Told) -> int:
+              order: str, told: Told, limits: Limits) -> int:
     """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
     low, high = ends
     for _ in range(_HALVINGS):
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told) for fraction in (0.0, 0.3)):
+        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told, limits) for fraction in (0.0, 0.3)):
             high = limit
         else:
             low = limit

@@ -26,6 +26,7 @@ from ..device.meter import bytes_held
 from ..optimizer.graph_updates import GraphUpdates
 from ..optimizer.updater import Updater
 from ..ranks.one_plan import OnePlan
+from ..ranks.together import several_ranks
 from ..settings import Settings
 from ..tensors.storages import Sizes, gradients_by_leaf, is_trained, storages
 from .accounts import Accounts, saved
@@ -86,11 +87,18 @@ class Group:
             return None
         return GraphUpdates(tuple(map(Updater.of, settings.optimizers)))
 
+    def limited(self, settings: Settings) -> Settings:
+        """The settings for plans that are made now.  A rank that plans alone searches by work, so that equal graphs get equal plans on
+        all ranks."""
+        return settings.by_work() if self.ranks is None and several_ranks() else settings
+
     def share_budget(self, settings: Settings) -> None:
         """Share the budget among the graphs found, for each of their calls.  Raises BudgetError."""
         calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
+        settings = self.limited(settings)
+
         def share(calls: list[GraphToPlan], held: int, budget: int | str) -> dict[str, Assignment]:
-            return share_budget(one_after_another(calls, held), budget, settings.order, held, settings.told)
+            return share_budget(one_after_another(calls, held), budget, settings.order, held, settings.told, limits=settings.sharing_limits)
 
         shared = share if self.ranks is None else functools.partial(self.ranks.shared, share)
         self.assignments = shared(calls, self.held, settings.budget)
@@ -171,7 +179,7 @@ class Group:
         self.watch.counted = len(self.calls.trained) > 1
         self._say()
         if self.calls.news:
-            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, settings, args):
+            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args):
                 self.meet_over_budget(pass_, others)
             self.calls.planned()
 

@@ -122,7 +122,8 @@ class GraphPlanner:
 
         Raises CaptureError and BudgetError.
         """
-        settings, group = self._settings.on(traced.device), self._group
+        group = self._group
+        settings = group.limited(self._settings).on(traced.device)
         self.near, self._record.trains = None, traced.trains
         differs = differences(traced.gm, traced.joint)  # from eager execution; lowering changes the graph
         program = self._lowered(traced, settings)
