@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from ...frontend.planning.report import Report, reports
+from ..graphs.group import Group
 from ..optimizer.given import Optimizers, StateHome
 from ..ranks.shared import refuse_shared
-from ..ranks.together import planning_ranks
+from ..ranks.together import planning, ranks_of
 from ..settings import Settings, StepOptions
 from ..tracing.fake_step import LossFunction, loss_and_others
 from .entry import compiled_within
@@ -93,10 +94,10 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
     for name in ("update", "optimizer", "fallback"):
         if name in options:
             raise TypeError(f"step says {name!r} by itself")
-    with planning_ranks(model, ranks) as together:
+    with planning(ranks_of(model, ranks)) as together:
         settings = replace(Settings.of({"budget": budget, "optimizer": given, "update": "backward", "fallback": "error",
                                         **options}), whole=True, state_home=state_home)
         refuse_shared(model, "step")
         module = _WithLoss(model, loss)
-        run = compiled_within(module, settings, inputs, kwargs, together)
+        run = compiled_within(module, settings, inputs, kwargs, Group(ranks=together))
     return Step(module, run, given, reports()[-1])

@@ -24,6 +24,15 @@ def running_ddp() -> Any:
     return DistributedDataParallel._get_active_ddp_module()
 
 
+def splits_parameters(ddp: DistributedDataParallel) -> str:
+    """What makes the parameters of a DDP module others during a step; empty if nothing does."""
+    if getattr(ddp, "mixed_precision", None) is not None:
+        return "mixed_precision="
+    if getattr(ddp, "_delay_all_reduce_params", None):
+        return "delay_all_reduce_named_params="
+    return "the reducer in Python (torch._dynamo.config.optimize_ddp)" if getattr(ddp, "_use_python_reducer", False) else ""
+
+
 def fsdp_groups() -> Iterator[Any]:
     """The groups of parameters that FSDP2 gathers together; before 2.12 a module has one at most."""
     with needed("state of FSDP2"):

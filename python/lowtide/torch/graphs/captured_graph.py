@@ -31,8 +31,8 @@ from ..emission.execute import boxed, compile_graph
 from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
 from ..program.program import Program
-from ..runtime.assumed_tangent import place_of_assumed_tangent
 from ..ranks.failure import RankError
+from ..runtime.assumed_tangent import place_of_assumed_tangent
 from ..runtime.backward_looks import look_at_backwards
 from ..settings import Settings
 from ..step_errors import UnknownParameter
@@ -73,6 +73,7 @@ class CapturedGraph:
         self._layout = GraphLayout(settings, group, self._record)
         self._reads = Reads(self._record.number, self._written)
         self._is_stale = False
+        self._buckets = 0  # bytes of DDP's buckets when it was compiled
         self._lock = threading.Lock()  # held while it is compiled anew
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
@@ -124,7 +125,10 @@ class CapturedGraph:
         group.begin(record, self._settings, args)
         with self._lock:
             stale, self._is_stale = self._is_stale, False
-            if record.assignment or stale:
+            if self._buckets != group.buckets.size and self._settings.reserve is None:
+                with group.planning_again():  # on all ranks, since all have come to run it within DDP
+                    self._compile_anew(list(args))
+            elif record.assignment or stale:
                 self._compile_anew(list(args))
         group.forward(record, args)
         group.outside.runs()
@@ -168,7 +172,8 @@ class CapturedGraph:
             self._trace(example_inputs)
 
     def _trace(self, example_inputs: list[Any]) -> None:
-        self._inputs = list(example_inputs)
+        self._group.buckets.meet()
+        self._inputs, self._buckets = list(example_inputs), self._group.buckets.size
         self._reads.forget()
         if self._open:
             self._shown = self._open.sizes(example_inputs)

@@ -8,13 +8,15 @@ planned together (together.py), and compiled again at their next call.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import threading
 import warnings
 import weakref
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -25,10 +27,11 @@ from ...frontend.program import Program
 from ..device.meter import bytes_held
 from ..optimizer.graph_updates import GraphUpdates
 from ..optimizer.updater import Updater
+from ..ranks.buckets import Buckets
 from ..ranks.one_plan import OnePlan
 from ..ranks.together import several_ranks
 from ..settings import Settings
-from ..tensors.storages import Sizes, gradients_by_leaf, is_trained, storages
+from ..tensors.storages import Sizes, device_among, gradients_by_leaf, is_trained, storages
 from .accounts import Accounts, saved
 from .calls import Calls
 from .outside_gradients import OutsideGradients
@@ -50,7 +53,8 @@ class Group:
     forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
     primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
-    calls: what has run.  ranks: what several ranks agree upon, while `optimize` plans on all of them.
+    calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan together;
+    planning: the block within which they do, for plans after those of `optimize`.
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -63,7 +67,9 @@ class Group:
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     copied: int = 0
     primed: bool = False
+    buckets: Buckets = field(default_factory=Buckets)
     ranks: OnePlan | None = None
+    planning: Callable[[], AbstractContextManager[OnePlan | None]] = nullcontext
     calls: Calls = field(default_factory=Calls)
     captured_graphs: list[GraphRecord] = field(default_factory=list)
     watch: ModelWatch = field(default_factory=ModelWatch)
@@ -112,6 +118,7 @@ class Group:
         anything runs."""
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
         given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
+        state += self.buckets.beside(device, settings.reserved)
         if find:
             return GraphToPlan(program, settings.standing(given + self.copied, device, program) + state, gradients)
         standing = settings.standing(given + self.copied + self._seen(self._own(inputs), True), device, program)
@@ -168,8 +175,27 @@ class Group:
     def begin(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
         """A forward of it is about to run.  Raises BudgetError if its step can be planned in no way."""
         with self.lock:
+            if self.buckets.meet() and self.assignments:
+                self._share_with_buckets(settings, args)
             if self.calls.begins(captured):
                 self._begin_burst(captured, settings, args)
+
+    @contextlib.contextmanager
+    def planning_again(self) -> Iterator[None]:
+        """Within the block the ranks that have planned together do so again."""
+        with self.planning() as self.ranks:
+            try:
+                yield
+            finally:
+                self.ranks = None
+
+    def _share_with_buckets(self, settings: Settings, args: tuple[Any, ...]) -> None:
+        """Share the budget again, beside buckets that were not there when the graphs were found."""
+        device = device_among(t for t in args if isinstance(t, torch.Tensor))
+        more = self.buckets.beside(device, settings.reserved)
+        self.to_plan = {number: replace(captured, resident=captured.resident + more) for number, captured in self.to_plan.items()}
+        with self.planning_again():
+            self.share_budget(settings)
 
     def _begin_burst(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
         self.accounts.first = captured
@@ -179,7 +205,7 @@ class Group:
         self.watch.counted = len(self.calls.trained) > 1
         self._say()
         if self.calls.news:
-            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args):
+            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args, self.buckets):
                 self.meet_over_budget(pass_, others)
             self.calls.planned()
 

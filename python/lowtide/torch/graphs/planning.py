@@ -377,7 +377,9 @@ class GraphPlanner:
         counted = saved_earlier if shared or reserve is None else 0
         standing = gradient_bytes(inputs)
         counted += reserve or (standing + buckets(standing) if allocator else 0)
-        base = self._settings.standing(bytes_held(leaves(inputs)) + self._group.copied, device, program) - counted
+        uncounted = counted  # by what stands there
+        counted += self._group.buckets.beside(device, reserve)
+        base = self._settings.standing(bytes_held(leaves(inputs)) + self._group.copied, device, program) - uncounted
         if not shared and not allocator and reserve is None:
             base += saved_earlier
         return GraphWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,

@@ -18,7 +18,8 @@ import torch
 
 from ...frontend.errors import LowtideWarning, OverBudgetWarning, size_text
 from ..compat.distributed import running_ddp
-from ..ranks.shared import beside_sharded, bucket_bytes
+from ..ranks.buckets import bucket_bytes
+from ..ranks.shared import beside_sharded
 from ..tensors.storages import gradient_bytes, trained_arguments
 from .outside import LOSS, tangent_bytes, upstream
 from .over_budget import Cause

@@ -26,23 +26,11 @@ def several_ranks() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
-@contextlib.contextmanager
-def planning_ranks(module: torch.nn.Module, ranks: Ranks) -> Iterator[OnePlan | None]:
-    """The ranks that plan together within the block, on all of which it is entered; None for a rank that plans alone.
+def ranks_of(module: torch.nn.Module, ranks: Ranks) -> Any:
+    """The process group of the ranks that make this call of `optimize` together; None for a rank that plans alone.
 
-    ranks: as of `optimize`.  Raises ValueError, and RankError if a rank is missing at the end of the block, or has failed.
+    ranks: as of `optimize`.  Raises ValueError.
     """
-    group = _group(module, ranks)
-    if group is None:
-        yield None
-        return
-    with Agreement.of(group) as agreement:
-        yield OnePlan(agreement)
-        agreement.exchange("the end of planning")
-
-
-def _group(module: torch.nn.Module, ranks: Ranks) -> Any:
-    """The process group of the ranks that plan together; None if there are no others."""
     if isinstance(ranks, str) and ranks not in ("together", "alone"):
         raise ValueError(f"ranks must be 'together', 'alone', a process group or None, not {ranks!r}")
     if not several_ranks() or ranks == "alone":
@@ -53,3 +41,17 @@ def _group(module: torch.nn.Module, ranks: Ranks) -> Any:
     elif ranks == "together":
         group = dist.group.WORLD
     return None if group is None or dist.get_world_size(group) == 1 or dist.get_backend(group) == _ALONE else group
+
+
+@contextlib.contextmanager
+def planning(group: Any) -> Iterator[OnePlan | None]:
+    """The ranks of a process group plan together within the block, which all of them enter; None: this rank plans alone.
+
+    Raises RankError if a rank has failed or is missing at the end of the block.
+    """
+    if group is None:
+        yield None
+        return
+    with Agreement.of(group) as agreement:
+        yield OnePlan(agreement)
+        agreement.exchange("the end of planning")
