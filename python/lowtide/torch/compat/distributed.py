@@ -24,6 +24,12 @@ def running_ddp() -> Any:
     return DistributedDataParallel._get_active_ddp_module()
 
 
+def bucket_limits(ddp: DistributedDataParallel) -> tuple[int, int]:
+    """Bytes that fill the first bucket of a DDP module, and any other, once it has sorted them."""
+    cap = int(getattr(ddp, "bucket_bytes_cap", 25 << 20))
+    return min(int(getattr(dist, "_DEFAULT_FIRST_BUCKET_BYTES", 1 << 20)), cap), cap
+
+
 def splits_parameters(ddp: DistributedDataParallel) -> str:
     """What makes the parameters of a DDP module others during a step; empty if nothing does."""
     if getattr(ddp, "mixed_precision", None) is not None:

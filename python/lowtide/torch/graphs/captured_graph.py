@@ -23,17 +23,19 @@ from ...frontend import progress
 from ...frontend.errors import BudgetError, CallerError, CaptureError, LowtideWarning, fall_back
 from ..clusters.prepare import traced_for
 from ..clusters.rewrite import NotClustered, with_clusters
-from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay
+from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay, written_inputs
 from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
 from ..emission.emit import emit, emit_forward
 from ..emission.execute import boxed, compile_graph
+from ..emission.parted import parts_of
 from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
 from ..program.program import Program
 from ..ranks.failure import RankError
 from ..runtime.assumed_tangent import place_of_assumed_tangent
 from ..runtime.backward_looks import look_at_backwards
+from ..runtime.parted_backward import first_part, in_parts
 from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_tangent
@@ -74,6 +76,8 @@ class CapturedGraph:
         self._reads = Reads(self._record.number, self._written)
         self._is_stale = False
         self._buckets = 0  # bytes of DDP's buckets when it was compiled
+        self._parts: list[tuple[int, ...]] = []  # places of arguments whose gradients the backward makes one after another
+        self._writes: set[int | None] = set()  # places of arguments that the forward writes to
         self._lock = threading.Lock()  # held while it is compiled anew
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
@@ -125,14 +129,14 @@ class CapturedGraph:
         group.begin(record, self._settings, args)
         with self._lock:
             stale, self._is_stale = self._is_stale, False
-            if self._buckets != group.buckets.size and self._settings.reserve is None:
+            if self._buckets != group.buckets.size:
                 with group.planning_again():  # on all ranks, since all have come to run it within DDP
                     self._compile_anew(list(args))
             elif record.assignment or stale:
                 self._compile_anew(list(args))
         group.forward(record, args)
         group.outside.runs()
-        results = self._compiled(*args)
+        results = self._compiled(*(in_parts(args, self._parts) if self._parts and torch.is_grad_enabled() else args))
         self._reads.note(args, results)
         return results
 
@@ -175,6 +179,7 @@ class CapturedGraph:
         self._group.buckets.meet()
         self._inputs, self._buckets = list(example_inputs), self._group.buckets.size
         self._reads.forget()
+        self._parts = []
         if self._open:
             self._shown = self._open.sizes(example_inputs)
             self._fitting = {tuple(self._shown)}
@@ -222,13 +227,28 @@ class CapturedGraph:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             name, fixed = f"graph {self._record.number} {side}", self._open is None
             if side == "forward":
+                self._writes = written_inputs(module)
                 return self._leaving(compile_forward(module, name, code, fixed=fixed), place_of_assumed_tangent(module))
             if side == "backward":
                 tangents = len(list(filter(is_tangent, module.graph.nodes)))
-                return self._taking(compile_backward(module, name, code, fixed=fixed), tangents)
+                return self._taking(self._backward(module, name, code, fixed), tangents)
             return compile_graph(self.forward_alone(module), name, fixed=fixed)
 
         return compile_side
+
+    def _backward(self, module: fx.GraphModule, name: str, code: object, fixed: bool) -> Callable[..., Any]:
+        """The backward, within DistributedDataParallel in parts as large as its buckets."""
+        inputs, limits = self._inputs, self._group.buckets.limits
+        (output,) = module.graph.find_nodes(op="output")
+        trained = trained_arguments(inputs)
+        if limits is None or not fixed or len(output.args[0]) != len(inputs) or self._writes & {None, *_differentiable(inputs)}:
+            return compile_backward(module, name, code, fixed=fixed)
+        parts = parts_of(module.graph, [i for i in trained if isinstance(inputs[i], torch.nn.Parameter)], limits)
+        if len(parts) == 1:
+            return compile_backward(module, name, code, fixed=fixed)
+        self._parts = [part.places for part in parts]
+        likes = [n.meta.get("val") if isinstance(n, fx.Node) else None for n in output.args[0]]
+        return boxed(first_part(compile_backward(module, name, code, fixed=fixed, parts=parts), self._parts, likes))
 
     def _leaving(self, run: Callable[..., Any], assumed_tangent: int | None) -> Callable[..., Any]:
         """`run`, with a note of what it leaves for its backward.
@@ -324,6 +344,11 @@ class CapturedGraph:
             if self._planner.updates:
                 self._planner.updates.slots = {}
             return fall_back(str(error), self._settings.fallback, None)
+
+
+def _differentiable(inputs: list[Any]) -> set[int]:
+    """The places of inputs that may get a gradient."""
+    return {i for i, t in enumerate(inputs) if isinstance(t, torch.Tensor) and t.requires_grad}
 
 
 def _stays(value: Any) -> bool:

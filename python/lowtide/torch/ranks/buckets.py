@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...frontend.errors import CaptureError
-from ..compat.distributed import running_ddp, splits_parameters
+from ..compat.distributed import bucket_limits, running_ddp, splits_parameters
 
 if TYPE_CHECKING:
     import torch
@@ -27,15 +27,19 @@ def check_parallel(ddp: DistributedDataParallel) -> None:
 
 
 class Buckets:
-    """The buckets that one model's plans count.  size: their bytes, the most that was seen."""
+    """The buckets that one model's plans count.  size: their bytes, the most that was seen.  limits: bytes that fill the first bucket,
+    and any other; None without DDP."""
 
     def __init__(self) -> None:
         self.size = 0
+        self.limits: tuple[int, int] | None = None
 
     def meet(self, ddp: DistributedDataParallel | None = None) -> bool:
         """The model runs within that DDP, by default the one that runs now.  Are there buckets that no plan counts?"""
         ddp = running_ddp() if ddp is None else ddp
-        size = 0 if ddp is None else bucket_bytes(ddp)
+        size = 0
+        if ddp is not None:
+            size, self.limits = bucket_bytes(ddp), bucket_limits(ddp)
         grows = size > self.size
         self.size = max(size, self.size)
         return grows
