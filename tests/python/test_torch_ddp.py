@@ -15,9 +15,11 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
     pytest.skip("this torch has no gloo", allow_module_level=True)
 
 import lowtide.torch
+import torch.distributed as dist
 from rank_models import Net, built, trained
 from rank_support import ranks
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils._python_dispatch import TorchDispatchMode
 
 OPTIONS = {"costs": "cpu", "work": 20_000, "time": None}
 
@@ -137,10 +139,9 @@ def _under_ddp(rank, order, ddp):
 
 @pytest.mark.parametrize(("order", "ddp"), [
     *((order, {}) for order in ORDERS),
-    ("optimize around", {"gradient_as_bucket_view": True}), ("optimize within", {"static_graph": True}),
-    ("optimize around", {"static_graph": True, "gradient_as_bucket_view": True}),
-    ("optimize around", {"bucket_cap_mb": 0.02}), ("compile around", {"bucket_cap_mb": 0.02}),
-    ("optimize around", {"find_unused_parameters": True})])
+    ("optimize around", {"static_graph": True, "gradient_as_bucket_view": True, "bucket_cap_mb": 0.02}),
+    ("optimize within", {"find_unused_parameters": True, "bucket_cap_mb": 0.02}),
+    ("compile around", {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.02})])
 def test_a_module_under_ddp_is_exact_within_a_share_of_the_step_with_its_buckets(both, order, ddp):
     for exact, words, peak, budget, counted, graphs, same_names in both(_under_ddp, order, ddp):
         assert exact and words == [] and counted and same_names
@@ -167,6 +168,81 @@ def _accumulated(rank, order):
 def test_accumulation_without_reduction_is_exact(both, order):
     with_warnings = both(_accumulated, order)
     assert with_warnings == [True, True]
+
+
+SMALL = {"bucket_cap_mb": 0.02}  # several buckets of Net
+
+
+def _traced(rank, order):
+    """The operators of a backward, with "bucket" where one leaves."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    module, _, x = built(Net, rank)
+    step = _step_of(order, module, x, "80%", SMALL)
+    parallel = step if isinstance(step, DistributedDataParallel) else step._orig_mod
+    seen = []
+
+    def leaves(_, bucket):
+        seen.append("bucket")
+        reduced = dist.all_reduce(bucket.buffer().div_(2), async_op=True).get_future()
+        return reduced.then(lambda future: future.value()[0])
+
+    parallel.register_comm_hook(None, leaves)
+    for _ in range(2):  # after the first step DDP sorts its buckets
+        step(x).backward()
+    loss = step(x)
+    seen.clear()
+    with Operators(seen):
+        loss.backward()
+    return seen
+
+
+class Operators(TorchDispatchMode):
+    """Lists the operators that compute something."""
+
+    def __init__(self, seen):
+        super().__init__()
+        self.seen = seen
+
+    @classmethod
+    def ignore_compile_internals(cls):
+        return True
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm, torch.ops.aten.gelu, torch.ops.aten.gelu_backward):
+            self.seen.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("order", ["optimize around", "optimize within", "compile around"])
+def test_the_first_bucket_leaves_before_half_of_the_backward(both, order):
+    for seen in both(_traced, order):
+        buckets = [i for i, name in enumerate(seen) if name == "bucket"]
+        assert len(buckets) > 2 and buckets[0] < len(seen) / 2 and buckets[1] < len(seen) - 3
+
+
+def _more_than_once(rank):
+    """Backwards of a kept graph, and of the input, in parts: whether gradients are those without a plan."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    module, plain, x = built(Net, rank)
+    module.eval(), plain.eval()
+    x.requires_grad_()
+    step, plain = _step_of("optimize around", module, x, "90%", SMALL), DistributedDataParallel(plain, **SMALL)
+    found = []
+    for model in (plain, step):
+        loss = model(x)
+        loss.backward(retain_graph=True)
+        with model.no_sync():
+            loss.backward()
+        model(x).backward()
+        with torch.no_grad():
+            model(x)
+        found.append([x.grad.clone(), *(p.grad.clone() for p in model.parameters())])
+        x.grad = None
+    return all(map(torch.equal, *found))
+
+
+def test_a_kept_graph_runs_in_parts_again(both):
+    assert all(both(_more_than_once))
 
 
 def _reserved(rank):

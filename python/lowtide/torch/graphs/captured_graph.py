@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -28,7 +28,7 @@ from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
 from ..emission.emit import emit, emit_forward
 from ..emission.execute import boxed, compile_graph
-from ..emission.parted import parts_of
+from ..emission.parted import Part, located, parts_of
 from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
 from ..program.program import Program
@@ -76,8 +76,7 @@ class CapturedGraph:
         self._reads = Reads(self._record.number, self._written)
         self._is_stale = False
         self._buckets = 0  # bytes of DDP's buckets when it was compiled
-        self._parts: list[tuple[int, ...]] = []  # places of arguments whose gradients the backward makes one after another
-        self._writes: set[int | None] = set()  # places of arguments that the forward writes to
+        self._parts: list[Part] = []  # of the backward that was compiled last
         self._lock = threading.Lock()  # held while it is compiled anew
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
@@ -136,7 +135,7 @@ class CapturedGraph:
                 self._compile_anew(list(args))
         group.forward(record, args)
         group.outside.runs()
-        results = self._compiled(*(in_parts(args, self._parts) if self._parts and torch.is_grad_enabled() else args))
+        results = self._compiled(*self._in_parts(args))
         self._reads.note(args, results)
         return results
 
@@ -179,7 +178,7 @@ class CapturedGraph:
         self._group.buckets.meet()
         self._inputs, self._buckets = list(example_inputs), self._group.buckets.size
         self._reads.forget()
-        self._parts = []
+        self._parts = []  # a new list: a backward that is compiled later belongs to the one of its forward
         if self._open:
             self._shown = self._open.sizes(example_inputs)
             self._fitting = {tuple(self._shown)}
@@ -224,31 +223,34 @@ class CapturedGraph:
 
     def _run(self, side: str, code: object) -> Callable[..., Any]:
         """The compiler of a side; the two sides of a step have the same `code`."""
+        parts = self._parts
+
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             name, fixed = f"graph {self._record.number} {side}", self._open is None
             if side == "forward":
-                self._writes = written_inputs(module)
                 return self._leaving(compile_forward(module, name, code, fixed=fixed), place_of_assumed_tangent(module))
             if side == "backward":
                 tangents = len(list(filter(is_tangent, module.graph.nodes)))
-                return self._taking(self._backward(module, name, code, fixed), tangents)
+                return self._taking(_backward(module, name, code, fixed, parts), tangents)
             return compile_graph(self.forward_alone(module), name, fixed=fixed)
 
         return compile_side
 
-    def _backward(self, module: fx.GraphModule, name: str, code: object, fixed: bool) -> Callable[..., Any]:
-        """The backward, within DistributedDataParallel in parts as large as its buckets."""
+    def _in_parts(self, args: tuple[Any, ...]) -> Sequence[Any]:
+        """The arguments of the compiled graph, whose backward may run in parts."""
+        return in_parts(args, [part.places for part in self._parts]) if self._parts and torch.is_grad_enabled() else args
+
+    def _divide(self, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
+        """Within DistributedDataParallel the backward runs in parts as large as its buckets."""
         inputs, limits = self._inputs, self._group.buckets.limits
-        (output,) = module.graph.find_nodes(op="output")
-        trained = trained_arguments(inputs)
-        if limits is None or not fixed or len(output.args[0]) != len(inputs) or self._writes & {None, *_differentiable(inputs)}:
-            return compile_backward(module, name, code, fixed=fixed)
-        parts = parts_of(module.graph, [i for i in trained if isinstance(inputs[i], torch.nn.Parameter)], limits)
-        if len(parts) == 1:
-            return compile_backward(module, name, code, fixed=fixed)
-        self._parts = [part.places for part in parts]
-        likes = [n.meta.get("val") if isinstance(n, fx.Node) else None for n in output.args[0]]
-        return boxed(first_part(compile_backward(module, name, code, fixed=fixed, parts=parts), self._parts, likes))
+        (output,) = backward.graph.find_nodes(op="output")
+        differentiable = {i for i, t in enumerate(inputs) if isinstance(t, torch.Tensor) and t.requires_grad}
+        if limits is None or self._open or len(output.args[0]) != len(inputs) or written_inputs(forward) & {None, *differentiable}:
+            return
+        parameters = [i for i in trained_arguments(inputs) if isinstance(inputs[i], torch.nn.Parameter)]
+        parts = parts_of(backward.graph, parameters, limits)
+        if len(parts) > 1:
+            self._parts.extend(parts)
 
     def _leaving(self, run: Callable[..., Any], assumed_tangent: int | None) -> Callable[..., Any]:
         """`run`, with a note of what it leaves for its backward.
@@ -333,6 +335,7 @@ class CapturedGraph:
             if not trains:
                 return emit_forward(program, planned.computes, planned.transfers)
             forward, backward = emit(program, planned.computes, planned.transfers, self._layout.points(program))
+            self._divide(forward, backward)
             self._layout.learn(self._record.report)
             self._reads.learn(program, forward, (self._planner.changing(self._inputs), self._planner.written_results),
                               self._planner.kept_within)
@@ -346,9 +349,15 @@ class CapturedGraph:
             return fall_back(str(error), self._settings.fallback, None)
 
 
-def _differentiable(inputs: list[Any]) -> set[int]:
-    """The places of inputs that may get a gradient."""
-    return {i for i, t in enumerate(inputs) if isinstance(t, torch.Tensor) and t.requires_grad}
+def _backward(module: fx.GraphModule, name: str, code: object, fixed: bool, parts: list[Part]) -> Callable[..., Any]:
+    """The backward of a graph, in these parts if there are any."""
+    if not parts:
+        return compile_backward(module, name, code, fixed=fixed)
+    parts = located(module.graph, parts)
+    (output,) = module.graph.find_nodes(op="output")
+    likes = [n.meta.get("val") if isinstance(n, fx.Node) else None for n in output.args[0]]
+    run = compile_backward(module, name, code, fixed=fixed, parts=parts)
+    return boxed(first_part(run, [part.places for part in parts], likes))
 
 
 def _stays(value: Any) -> bool:
