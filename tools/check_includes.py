@@ -36,6 +36,7 @@ FAMILIES = ["kumar", "exact", "local"]
 PYTHON = [
     ["cache", "_engines"],
     [""],  # lowtide itself: what is bound of the core
+    ["sweeps"],
     ["frontend"],
     ["frontend.planning"],
     ["onnx"],

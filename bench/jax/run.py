@@ -3,8 +3,8 @@
     build/venv/bin/python bench/jax/run.py OUT.csv [model...]
 
 Writes a row for each model and way, and a table of them beside the CSV (.table).  Peers: jax.checkpoint around each block, and
-around the whole loss with a policy.  Seconds of lowtide.jax are those of tracing, planning and all executables, with that of jax.jit
-taken from its cache.
+around the whole loss with a policy.  Seconds of lowtide.jax are those of tracing, planning and all executables, jax.jit's among them;
+those of the others of tracing and compiling.
 """
 
 import csv
@@ -29,9 +29,9 @@ COLUMNS = ["model", "way", "total", "share", "compile_seconds", "compile_ratio",
 
 def total_of(step, args):
     """XLA's total and the seconds of its compilation."""
-    lowered = jax.jit(step).lower(*args)
+    jax.clear_caches()
     began = time.perf_counter()
-    account = lowered.compile().memory_analysis()
+    account = jax.jit(step).lower(*args).compile().memory_analysis()
     seconds = time.perf_counter() - began
     return (account.temp_size_in_bytes + account.argument_size_in_bytes + account.output_size_in_bytes
             - account.alias_size_in_bytes), seconds
@@ -39,6 +39,7 @@ def total_of(step, args):
 
 def ours(step, args, budget):
     """The row of lowtide.jax, or of its refusal."""
+    jax.clear_caches()
     began = time.perf_counter()
     try:
         planned = lowtide.jax.optimize(step, *args, budget=budget)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import BINARY, SOURCE, lowtide
 
-COMMANDS = ("demo", "plan", "curve", "fit", "verify", "place", "show", "snapshot", "footprint", "apply", "dimensions", "regions", "solvers", "devices",
+COMMANDS = ("demo", "plan", "curve", "fit", "sweep", "verify", "place", "show", "snapshot", "footprint", "apply", "dimensions", "regions", "solvers", "devices",
             "generate", "convert", "completion")
 
 

@@ -1,6 +1,7 @@
 """What every suite here leaves out, since it takes time and says nothing of Lowtide."""
 
 import gc
+import os
 import sys
 
 import pytest
@@ -12,6 +13,14 @@ def unmeasured_guards():
     guards = sys.modules.get("torch._dynamo.guards")
     if guards is not None and hasattr(guards, "profile_guard_manager"):
         guards.profile_guard_manager = lambda *_: 0.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_of_eager_execution():
+    """Steps on a GPU are compared with eager ones, where by default they may run fused kernels."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        os.environ.setdefault("LOWTIDE_INNER", "eager")
 
 
 def pytest_runtest_setup(item):

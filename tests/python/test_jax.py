@@ -52,7 +52,7 @@ def test_xla_takes_no_more_than_the_budget(name):
     report, plain = planned.report, total_of(step, *args)
     assert report.own_total == plain
     assert report.total <= report.budget == int(plain * 0.75)
-    assert 2 <= len(report.totals) <= 4 and report.totals[-1] == report.total
+    assert 2 <= len(report.totals) <= 3 and report.totals[-1] == report.total
     close(planned(*args), jax.jit(step)(*args))
 
 
@@ -244,6 +244,20 @@ def test_time_for_a_plan_follows_from_compiling():
     for given in ({"time": 5.0}, {"time": None, "work": 30_000}, {"work": 30_000}):
         asked = lowtide.jax.settings.Settings("60%", **given)
         assert asked.within_seconds(0.2) is asked
+
+
+def test_planned_peaks_estimate_the_total():
+    """Outputs have their buffers from the start on; operands that do not lie as matrices are copied."""
+    step, (weights, *batch) = jax_steps.perceptron()
+    found = [lowtide.jax.explain(step, weights, *batch, time=0.1, points=2, show=False, donate_argnums=given) for given in (None, 0)]
+    assert found[0].curve.own_peak - found[1].curve.own_peak == sum(w.nbytes for w in weights)
+
+    def lies(subscripts, *shapes):
+        graph = lowtide.jax.capture(lambda *args: jnp.einsum(subscripts, *args), *(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes))
+        return [op.workspace for op in graph.ops if "dot" in op.name]
+
+    assert lies("td,df->tf", (3, 4), (4, 5)) == lies("bij,bjk->bik", (2, 3, 4), (2, 4, 5)) == [0]
+    assert lies("tbi,bij->tbj", (3, 2, 4), (2, 4, 5)) == [4 * 24]  # the batch is not first
 
 
 def test_explain_shows_the_curve(capsys, tmp_path):

@@ -185,3 +185,51 @@ def test_allocations_in_one_block_keep_the_bits(name, layout):
     assert report.layout == layout and report.reserved
     held = [block for block in arranged._blocks.values() if block.arrangement is not None]
     assert bool(held) == (layout == "exact"), "allocations landed where they were planned to"
+
+
+def trained_gradients(module, inputs, step):
+    module.zero_grad()
+    loss = step(*inputs)
+    loss.backward()
+    return [loss.detach(), *(p.grad.clone() for p in module.parameters())]
+
+
+@pytest.mark.parametrize("inner", ["auto", "fused"])
+def test_fused_kernels_keep_budget_and_bits_on_a_gpu(inner):
+    module, inputs = MODELS["gpt"]()
+    torch.use_deterministic_algorithms(False)  # by which "auto" would take the kernels of eager execution
+    mine = twin(module)
+    unplanned, roomy = planned(mine, inputs, "100GiB", inner=inner)
+    expected = trained_gradients(mine, inputs, unplanned)
+    tight = twin(module)
+    step, report = planned(tight, inputs, int(roomy.own_peak * 0.75), inner=inner)
+    assert report.inner.split()[0] == roomy.inner.split()[0] and ("as measured" in report.inner) == (inner == "auto")
+    assert equal(trained_gradients(tight, inputs, step), expected)
+    tight.zero_grad(set_to_none=True)
+    assert measure_peak(lambda: step(*inputs).backward(), held=(tight, inputs)) <= report.budget
+
+
+def test_flex_attention_trains_under_a_plan_on_a_gpu():
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.ModuleList((nn.Linear(128, 384), nn.Linear(128, 128))) for _ in range(3))
+            self.mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, 512, 512, device="cuda")
+
+        def forward(self, x):
+            for qkv, out in self.layers:
+                q, k, v = qkv(x).view(len(x), 512, 3, 4, 32).permute(2, 0, 3, 1, 4)
+                x = x + out(flex_attention(q, k, v, block_mask=self.mask).transpose(1, 2).flatten(2))
+            return x.square().mean()
+
+    module, inputs = on_gpu(Attention, torch.randn(8, 512, 128))
+    mine = twin(module)
+    unplanned, roomy = planned(mine, inputs, "100GiB", inner="fused")
+    expected = trained_gradients(mine, inputs, unplanned)
+    scores = 8 * 4 * 512 * 512 * 4
+    assert all(roomy.graph.op(op).workspace < scores for op in roomy.graph.order)  # Inductor's template holds no scores
+    tight = twin(module)
+    step, report = planned(tight, inputs, int(roomy.own_peak * 0.8), inner="fused")
+    assert report.again and equal(trained_gradients(tight, inputs, step), expected)

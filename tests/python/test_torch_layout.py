@@ -5,7 +5,6 @@ A stand-in for a pool of a GPU holds what is planned at every point, so that plu
 
 import contextlib
 import weakref
-from types import SimpleNamespace
 
 import pytest
 
@@ -308,7 +307,7 @@ def test_states_that_a_step_makes_do_not_come_from_its_pool(monkeypatch):
         yield
         calls.append("leave")
 
-    monkeypatch.setattr(torch.cuda, "MemPool", lambda: SimpleNamespace(id=(0, 7)))
+    monkeypatch.setattr(torch.cuda, "MemPool", type("MemPool", (), {"id": (0, 7)}))
     monkeypatch.setattr(torch.cuda, "use_mem_pool", use_mem_pool)
     for name in ("endAllocateToPool", "beginAllocateCurrentThreadToPool", "releasePool"):
         monkeypatch.setattr(torch._C, f"_cuda_{name}", lambda device, id_, name=name: calls.append((name, device, id_)), raising=False)

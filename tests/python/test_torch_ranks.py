@@ -124,15 +124,16 @@ def _refused(rank, kind):
     module, plain = _wrapped(module, kind), _wrapped(plain, kind)
     parameters = {name: id(p) for name, p in module.named_parameters()}
     words = []
-    for attempt in (lambda: lowtide.torch.optimize(module, (x,), budget="50%"),
-                    lambda: lowtide.torch.optimize(module, budget="50%"),
-                    lambda: lowtide.torch.capture(module, (x,))):
+    attempts = [lambda: lowtide.torch.capture(module, (x,))]
+    if kind != "tensor parallel":
+        attempts += [lambda: lowtide.torch.optimize(module, (x,), budget="50%"), lambda: lowtide.torch.optimize(module, budget="50%")]
+    for attempt in attempts:
         try:
             attempt()
         except lowtide.torch.CaptureError as error:
             words.append(str(error))
     same = parameters == {name: id(p) for name, p in module.named_parameters()}
-    return words, same and all(map(torch.equal, trained(plain, plain, x, rank), trained(module, module, x, rank)))
+    return len(words) == len(attempts), words, same and all(map(torch.equal, trained(plain, plain, x, rank), trained(module, module, x, rank)))
 
 
 @pytest.mark.parametrize(("kind", "word"), [
@@ -141,14 +142,13 @@ def _refused(rank, kind):
     ("FSDP1", r"this one is under FSDP \(FullyShardedDataParallel\); give each of its blocks a plan of its own"),
     ("FSDP1, flat", r"this one is under FSDP \(FullyShardedDataParallel\)"),
     ("FSDP1 within", r"'head' is under FSDP \(FullyShardedDataParallel\)"),
-    ("FSDP2", r"this one is under FSDP2 \(fully_shard\); give each of its blocks a plan of its own"),
-    ("FSDP2 within", r"'blocks.2' is under FSDP2 \(fully_shard\)"),
+    ("FSDP2 within", r"'blocks.2' is under FSDP2 \(fully_shard\); optimize the model that it is a part of"),
     ("tensor parallel", "blocks.0.up.weight is a DTensor, of which each rank holds a part")])
 def test_a_module_that_ranks_share_is_refused_and_left_as_it_was(both, kind, word):
     import re
 
-    for words, trains_as_ever in both(_refused, kind):
-        assert len(words) == 3 and all(re.search(word, text) for text in words), words
+    for every, words, trains_as_ever in both(_refused, kind):
+        assert every and all(re.search(word, text) for text in words), words
         assert trains_as_ever
 
 
@@ -175,9 +175,6 @@ def _compiled(rank, kind):
 def test_torch_compile_of_what_ranks_share_is_exact(both, kind):
     for exact, planned, said in both(_compiled, kind):
         assert exact
-        if kind == "tensor parallel":
-            assert planned == 0 and any("DTensor" in words for words in said)
-            continue
         assert planned > 0
         assert sum("parameters that FSDP has gathered" in words for words in said) == ("FSDP" in kind)
 

@@ -26,7 +26,7 @@ from .device.workspaces import take_workspaces
 from .optimizer.given import Optimizer
 from .optimizer.rules import check_apart, check_home, check_optimizer, state_bytes
 from .optimizer.updater import check_hooks
-from .pricing.costs import check_costs
+from .pricing.costs import check_costs, known_as
 from .tensors.storages import left_over
 
 _STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
@@ -35,7 +35,7 @@ _STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
 }  # fmt: skip
 
 
-_NOT_OPTIONS = ("whole", "state_home", "named_offload")
+_NOT_OPTIONS = ("whole", "state_home", "named_offload", "estimated")
 _WORK_A_SECOND = 500_000  # of a search in one thread, roughly
 _SHARING_SECONDS = 0.2
 _OF_A_RANK = ("budget", "reserve", "optimizer", "loss_scale", "link", "host_budget", "progress", "threads")
@@ -72,7 +72,7 @@ class Settings(Options):
     fallback: for a graph that cannot be planned: "warn" (it runs as without Lowtide) or "error".  A budget that cannot be kept is
         always an error.
     inner: the kernels that plans run: "eager" (PyTorch's, bit-identical to eager execution), "fused" (clusters of ops that Inductor
-        makes kernels of; clusters/) or "auto" (`fuses`).  "inductor" is an older word for "fused".
+        makes kernels of; clusters/) or "auto" (graphs/inner.py).  "inductor" is an older word for "fused".
     techniques: on a CPU, where the host is emulated, "offload" must be named.
     link: None: the link of the device in `costs`, else the measured one (device/link.py).
     allocator: None: on a GPU those of the process, on a CPU PyTorch's defaults.
@@ -92,6 +92,7 @@ class Settings(Options):
     whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: set by `step`, not by users
     state_home: str = field(default="device", kw_only=True)  # of the state of updates; set by `step`
     named_offload: bool | None = field(default=None, kw_only=True)  # derived; not set by users
+    estimated: bool = field(default=False, kw_only=True)  # "auto" costs are not measured; set by `with_estimates`
 
     @property
     def optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
@@ -150,8 +151,6 @@ class Settings(Options):
     @property
     def inner_in_words(self) -> str:
         """The kernels that plans run, and why these."""
-        if self.inner == "auto":
-            return "eager kernels (inner='auto': bit-identical to eager execution, and nothing to compile)"
         return "fused kernels (inner='fused')" if self.fuses else "eager kernels (inner='eager')"
 
     @property
@@ -198,6 +197,14 @@ class Settings(Options):
     def allowed(self, alone: bool) -> frozenset[str]:
         techniques = super().allowed(alone and not self.fuses)
         return techniques - {"hoist"} if self.update == "backward" else techniques
+
+    def with_estimates(self) -> Settings:
+        """The same settings with prices that no measurement decides: equal graphs have equal ones on all ranks."""
+        return replace(self, estimated=True)
+
+    def costs_on(self, device: torch.device) -> str:
+        """`costs`, as of pricing/costs.py."""
+        return known_as(device) if self.estimated and self.costs == "auto" else self.costs
 
     def prices_of(self, device: torch.device) -> str | None:
         return "cpu" if device.type == "cpu" else None

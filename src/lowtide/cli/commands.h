@@ -10,6 +10,7 @@ void add_demo(CLI::App& app, int& status);
 void add_plan(CLI::App& app, int& status);
 void add_curve(CLI::App& app, int& status);
 void add_fit(CLI::App& app, int& status);
+void add_sweep(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
 void add_place(CLI::App& app, int& status);
 void add_apply(CLI::App& app, int& status);

@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   add_plan(app, status);
   add_curve(app, status);
   add_fit(app, status);
+  add_sweep(app, status);
   add_verify(app, status);
   add_place(app, status);
   add_apply(app, status);

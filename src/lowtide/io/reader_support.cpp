@@ -48,7 +48,7 @@ void check_format(JsonValue root, std::string_view format) {
   const std::string_view written = given->as_string();
   if (written != format) {
     for (const std::string_view known :
-         {"lowtide-graph", "lowtide-plan", "lowtide-device", "lowtide-costs"})
+         {"lowtide-graph", "lowtide-plan", "lowtide-device", "lowtide-costs", "lowtide-sweep"})
       if (written == known) given->refuse("this is a " + word(written) + ", not a " + word(format));
     given->refuse("unknown format " + quoted(written) + "; must be " + quoted(format));
   }

@@ -3,8 +3,8 @@
 At a graph break each graph is compiled separately, and the tensors that one graph saves for its backward are live while the
 next one runs.  A list of passes (`Pass`) records which graphs run beside which: a pass is a run of a graph's forward or
 backward, with the memory that others hold then under any plans, and the waiting forwards.  A graph that waits while another
-runs is limited in what it may save.  All graphs save the same fraction of their unplanned savings.  A few fractions are tried,
-and the one with the least total time is used.
+runs is limited in what it may save.  All graphs save the same fraction of their unplanned savings; those that hardly save anything
+are not limited.  A few fractions are tried, then some near the best, and the one with the least total time is used.
 
 Loses: if one graph is much cheaper to recompute than another.  Separate fractions would be better.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,8 @@ Limits = Mapping[str, Any]  # time or work, as of lowtide.plan
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _LIMITS: Limits = {"time": 0.2}  # of planning for one graph and fraction
 _HALVINGS = 4  # of the range in which the smallest budget lies
+_NEARER = 3  # of the range of fractions in which the best one lies
+_LITTLE = 0.02  # of all savings, so much of which one graph need not be limited
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,14 @@ class Pass:
 
 
 @dataclass(frozen=True)
+class Between:
+    """A moment between passes, such as a collective of FSDP2.  others, waiting: as of a pass."""
+
+    others: int
+    waiting: tuple[GraphToPlan, ...]
+
+
+@dataclass(frozen=True)
 class Assignment:
     """What a graph is planned with: its constraints, the budget in bytes, and a plan that keeps both, None for one that
     changes the graph.  keeps: does that plan read nothing in its backward that others may write to before it?"""
@@ -119,23 +129,25 @@ def with_one_more(passes: list[Pass]) -> list[Pass]:
 
 
 def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
-                 told: Told = lambda _, __: {}, varies: bool = False, limits: Limits = _LIMITS) -> dict[str, Assignment]:
+                 told: Told = lambda _, __: {}, varies: bool = False, between: Sequence[Between] = (),
+                 limits: Limits = _LIMITS) -> dict[str, Assignment]:
     """What to plan each graph of these passes with, by their keys, so that all of them keep the budget.
 
-    fixed: bytes that no plan changes.  limits: of planning for one graph and fraction.  varies: does the number of forwards that wait change from step to step?  Then one
-    more than was seen fits, too, if that can be.
+    fixed: bytes that no plan changes.  varies: does the number of forwards that wait change from step to step?  Then one
+    more than was seen fits, too, if that can be.  between: moments that keep the budget, too.  limits: of planning
+    for one graph and fraction.
 
     Raises BudgetError if no way is found.
     """
     captured_graphs, waiting, limit, largest = _of(passes, budget, fixed)
     best = None
     for tried in (with_one_more(passes), passes) if varies else (passes,):
-        best = best or _best(tried, captured_graphs, waiting, limit, order, told, limits)
+        best = best or _best(tried, captured_graphs, waiting, limit, order, told, between, limits)
     if best is None and any(captured.program.kept for captured in captured_graphs.values()):
         keys = {key: replace(captured, program=captured.program.without_kept()) for key, captured in captured_graphs.items()}
         assignments = share_budget([replace(pass_, captured=keys[pass_.captured.key],
                                             waiting=tuple(keys[captured.key] for captured in pass_.waiting)) for pass_ in passes],
-                                   budget, order, fixed, told, varies, limits)
+                                   budget, order, fixed, told, varies, between, limits)
         return {key: replace(assignments[captured.key], keeps=not captured_graphs[key].program.kept) for key, captured in keys.items()}
     if best is None:
         fewest = constraints_of(passes, {key: captured_graphs[key].saves[0] for key in waiting})
@@ -144,21 +156,35 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
             told_of_it = told(captured.program, fewest[key].alone)
             _, graph, _ = _asked(captured.program, fewest[key], told_of_it)
             floor = max(floor, lowtide.plan(graph, 1, work=1, **told_of_it).floor or 0)
-        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), largest.own_peak), order, told, limits)
+        floor = max(floor, max((_at(moment, {key: captured_graphs[key].saves[0] for key in waiting}) for moment in between), default=0))
+        unplanned = max(largest.own_peak, max((_at(moment, {key: captured_graphs[key].saves[1] for key in waiting})
+                                               for moment in between), default=0))
+        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), unplanned), order, told, between, limits)
         raise _refusal(passes, limit, floor, smallest)
     return best
 
 
 def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], limit: int, order: str,
-          told: Told, limits: Limits) -> dict[str, Assignment] | None:
+          told: Told, between: Sequence[Between], limits: Limits) -> dict[str, Assignment] | None:
     """The assignments with the least total time among those tried; None if none is found."""
+    def tried(fraction: float) -> tuple[int, dict[str, Assignment]] | None:
+        return _try(passes, captured_graphs, waiting, fraction, limit, order, told, between, limits)
+
     best: tuple[int, dict[str, Assignment]] | None = None
-    for fraction in _FRACTIONS:
-        tried = _try(passes, captured_graphs, waiting, fraction, limit, order, told, limits)
-        if tried and (best is None or tried[0] < best[0]):
-            best = tried
+    of = above = 1.0  # the best fraction, and the one that was tried before it
+    for before, fraction in zip((1.0, *_FRACTIONS), _FRACTIONS):
+        found = tried(fraction)
+        if found and (best is None or found[0] < best[0]):
+            best, of, above = found, fraction, before
         if not waiting:
             break
+    for _ in range(_NEARER if best and above > of else 0):
+        middle = (of + above) / 2
+        found = tried(middle)
+        if found and best and found[0] < best[0]:
+            best, of = found, middle
+        else:
+            above = middle
     return best and best[1]
 
 
@@ -173,9 +199,11 @@ def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, Gr
 
 
 def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float, limit: int,
-         order: str, told: Told, limits: Limits) -> tuple[int, dict[str, Assignment]] | None:
+         order: str, told: Told, between: Sequence[Between], limits: Limits) -> tuple[int, dict[str, Assignment]] | None:
     """The total time of plans in which waiting graphs save this fraction of their range, and the plans; None if one has no plan."""
-    saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (captured_graphs[key].saves,)}
+    saved = _saved(passes, captured_graphs, waiting, fraction)
+    if any(_at(moment, saved) > limit for moment in between):
+        return None
     times = Counter(pass_.captured.key for pass_ in passes if not pass_.backward)
     assignments: dict[str, Assignment] = {}
     total = 0
@@ -191,6 +219,15 @@ def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: s
         assignments[key] = Assignment(constraints, limit, None if plan.transforms else plan)
         total += duration * times[key]
     return total, assignments
+
+
+def _saved(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float) -> dict[str, int]:
+    """The bytes that waiting graphs may save."""
+    ranges = {key: captured_graphs[key].saves for key in waiting}
+    times = Counter(pass_.captured.key for pass_ in passes if not pass_.backward)
+    of_all = {key: times[key] * (most - least) for key, (least, most) in ranges.items()}
+    little = _LITTLE * sum(of_all.values())
+    return {key: least + int((fraction if of_all[key] > little else 1.0) * (most - least)) for key, (least, most) in ranges.items()}
 
 
 def _planned(program: Program, constraints: Constraints, limit: int, order: str, limits: Limits,
@@ -229,15 +266,20 @@ def _asked(program: Program, constraints: Constraints,
     return program, held.graph(program), held.live_limits(program)
 
 
+def _at(moment: Between, saved: dict[str, int]) -> int:
+    """Bytes at a moment if waiting graphs save so many."""
+    return moment.others + sum(saved[captured.key] for captured in moment.waiting)
+
+
 def _smallest(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], ends: tuple[int, int],
-              order: str, told: Told, limits: Limits) -> int:
+              order: str, told: Told, between: Sequence[Between], limits: Limits) -> int:
     """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
     low, high = ends
     for _ in range(_HALVINGS):
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told, limits) for fraction in (0.0, 0.3)):
+        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told, between, limits) for fraction in (0.0, 0.3)):
             high = limit
         else:
             low = limit

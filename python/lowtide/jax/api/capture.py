@@ -54,7 +54,7 @@ def explain(step: Callable[..., Any], *args: Any, costs: str = "auto", kwargs: M
     statics = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
                "donate_argnames": donate_argnames}
     settings = Settings("50%", order=order, techniques=techniques)
-    program, price = _captured(Caller(step, statics), args, kwargs or {}, costs, "")
+    program, price = _captured(Caller(step, statics), args, kwargs or {}, costs, "", outputs_from_start=True)
     program = Loops(program, price, settings).within(program.graph.own_peak // 2)
     told = settings.planning(True, None)
     found = explained(program.graph, points, "lowtide.jax.Explanation", order=order, time=time, **told)
@@ -63,7 +63,8 @@ def explain(step: Callable[..., Any], *args: Any, costs: str = "auto", kwargs: M
     return found
 
 
-def _captured(caller: Caller, args: Any, kwargs: Mapping[str, Any], costs: str, name: str) -> tuple[Program, Price]:
+def _captured(caller: Caller, args: Any, kwargs: Mapping[str, Any], costs: str, name: str,
+              outputs_from_start: bool = False) -> tuple[Program, Price]:
     traced = caller.trace(args, kwargs)
     price = pricing(costs, sheet_of(traced.device))
-    return program_of(traced.flat, price, name or f"{caller.name} (JAX)"), price
+    return program_of(traced.flat, price, name or f"{caller.name} (JAX)", outputs_from_start=outputs_from_start), price

@@ -114,7 +114,8 @@ class OptimizedStep:
                 traced = self._caller.trace(args, kwargs)
                 price = pricing(self._settings.costs, sheet_of(traced.device))
                 in_place = "in_place" in self._settings.techniques
-                program = program_of(traced.flat, price, self._caller.name, in_place, self._settings.exact)
+                exact = self._settings.exact
+                program = program_of(traced.flat, price, self._caller.name, in_place, exact, outputs_from_start=not exact)
                 planned = planned_within(traced, program, price, self._settings)
             publish(planned.report, None)
             self._planned[key] = planned, traced

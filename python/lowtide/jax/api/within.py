@@ -34,6 +34,8 @@ from .report import StepReport
 
 _COMPILES = 4  # at most, with jax.jit's
 _SHARE = 0.3  # of the seconds that compiling without a plan takes: at most those of a plan, unless the caller gave a limit
+_GAP = 0.08  # of the plain total: the largest gap in XLA's memory that is expected
+_MORE = 0.25  # of what the latest executable took more than its plan, that the next plan leaves free beside it
 _SLACK = 0.01  # of the plain total, which a plan leaves free
 
 
@@ -93,7 +95,7 @@ class _Attempts:
 
     def run(self, most: int = _COMPILES - 1) -> Planned:
         slack = int(_SLACK * self._plain.total)
-        limit, tried = self._budget - max(0, self._plain.total - self._program.graph.own_peak) - 2 * slack, set()
+        limit, tried = self._budget - self._gap() - 2 * slack, set()
         for attempt in range(1, most + 1):
             program, schedule, report = self._plan(limit)
             if report.peak in tried:
@@ -103,8 +105,15 @@ class _Attempts:
             self._totals.append(executable.total)
             if executable.total <= self._budget:
                 return self._planned(executable, program, report)
-            limit = report.peak - attempt * (executable.total - self._budget) - slack  # the last one aims lower
+            limit = self._budget - int((1 + attempt * _MORE) * (executable.total - report.peak)) - slack  # each aims lower
         raise self._refusal()
+
+    def _gap(self) -> int:
+        """Bytes that XLA's code of a plan takes more than the plan, by estimate: what it takes more without a plan, and at least one
+        gap, as large as the largest tensor, in the memory that it lays all temporaries out in."""
+        graph = self._program.graph
+        largest = max((t.bytes for t in graph.tensors if t.producer is not None), default=0)
+        return max(self._plain.total - graph.own_peak, min(largest, int(_GAP * self._plain.total)))
 
     def _plan(self, limit: int) -> tuple[Program, Schedule, Report]:
         """A plan for this peak, or the smallest that can be found."""

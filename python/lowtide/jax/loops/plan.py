@@ -29,7 +29,8 @@ def with_planned_loops(program: Program, price: Price, settings: Settings) -> It
     for share in _SHARES if any(pair.marked for pair in pairs) else _SHARES[1:] if pairs else ():
         changed = _changed(step, pairs, rounds, settings, share)
         if changed is not None:
-            yield program_of(changed, price, program.graph.name, "in_place" in settings.techniques, settings.exact)
+            yield program_of(changed, price, program.graph.name, "in_place" in settings.techniques, settings.exact,
+                             outputs_from_start=not settings.exact)
 
 
 def _changed(step: FlatStep, pairs: list[LoopPair], rounds: list[Program], settings: Settings, share: float) -> FlatStep | None:

@@ -6,6 +6,7 @@ XLA's code runs whole steps, so there is no barrier between forward and backward
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -71,12 +72,18 @@ class Program:
         return Exactness()
 
 
-def program_of(step: FlatStep, price: Price, name: str, in_place: bool = True, held: bool = False) -> Program:
-    """The program of a flat step.  in_place: may results be written over operands?  held: count only arrays between ops, not
-    what an op takes while it runs."""
+def program_of(step: FlatStep, price: Price, name: str, in_place: bool = True, held: bool = False,
+               outputs_from_start: bool = False) -> Program:
+    """The program of a flat step.
+
+    in_place: may results be written over operands?  held: count only arrays between ops, not what an op takes while it runs.
+    outputs_from_start: count the outputs' bytes from the start on, as XLA allocates them.
+    """
     draft = _Draft(step, price, in_place, held=held)
     for group in draft.groups:
         draft.compute(group)
+    if outputs_from_start:
+        draft.hold_outputs()
     return draft.finished(name)
 
 
@@ -165,6 +172,27 @@ class _Draft:
             for key, entries in described(call, group.makes[0], self._number.__getitem__).items():
                 setattr(op, key, entries)
         self._builder.op(op, effect=group.effects)
+
+    def hold_outputs(self) -> None:
+        """Count outputs from the start to the end: in the buffer of a donated input of the same form, or in one of their own."""
+        donated = Counter((v.shape, v.dtype) for v, given_up in zip(self._step.inputs, self._step.donated, strict=True) if given_up)
+        own, outputs = 0, set()
+        for value in dict.fromkeys(v for v in self._step.outputs if not v.known):
+            if donated[value.shape, value.dtype]:
+                donated[value.shape, value.dtype] -= 1
+            else:
+                own += value.bytes
+            if self._number[value] in self._builder.producer:
+                outputs.add(self._number[value])
+                self._builder.tensors[self._number[value]]["bytes"] = 0
+        for tensor in self._builder.tensors:
+            if tensor.pop("releasable", None):
+                tensor["stays"] = True
+        for op in self._builder.ops:
+            op.in_place = [pair for pair in op.in_place if outputs.isdisjoint(pair)]
+            if not outputs.isdisjoint((*op.inputs, *op.outputs)):  # which describe arrays of other sizes now
+                op.operands, op.results, op.arguments = [], [], {}
+        self._builder.tensor("outputs", own, "state", [own], "u8", stays=True)
 
     def finished(self, name: str, barrier: int | None = None) -> Program:
         outputs = list(dict.fromkeys(self._number[v] for v in self._step.outputs if not v.known))

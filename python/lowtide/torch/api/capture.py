@@ -75,7 +75,7 @@ def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: s
     forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
     here = costs in ("cpu", "measured") or (costs == "auto" and real)
     return lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"],
-                 updates=Updates(rules, on_gpu=not here) if rules.of else None)
+                 updates=Updates(rules, on_gpu=not here) if rules.of else None, gathers_again=True)
 
 
 def _reading(build: Callable[[], Built], rules: Rules, update: Update) -> Callable[[], Built]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import inspect
-import random
-import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,7 +18,6 @@ from ...frontend import defaults, progress
 from ...frontend.errors import BudgetError, CaptureError, fall_back
 from ..compat import dynamo, pytree
 from ..compat.dynamo import CALLS, WRAPS, BackendCompilerFailed, OptimizedModule, counters, frame_traced, takes_whole_graphs
-from ..compat.tensors import is_dense
 from ..device.meter import bytes_held, storages_held
 from ..graphs.compile import EachShape, compile_captured
 from ..graphs.group import Group
@@ -30,9 +26,11 @@ from ..ranks.buckets import check_parallel
 from ..ranks.shared import refuse_shared
 from ..ranks.together import planning, ranks_of
 from ..settings import OptimizeOptions, Settings
-from ..tensors.arguments import arguments, map_tensors, tensors_in
+from ..tensors.arguments import arguments, tensors_in
 from ..tracing.against_eager import note_tracing
 from ..tracing.log_calls import logs_behind
+from .rehearsing import copied_arguments, generators_kept, gpus_of, stand_ins
+from .sharded import is_sharded, optimize_sharded
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -145,7 +143,9 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         settings = Settings.of({"budget": budget, **options})
         group = Group(ranks=together, planning=functools.partial(planning, process_group))
         if not isinstance(module, DistributedDataParallel):
-            refuse_shared(module, "optimize")
+            if is_sharded(module):
+                return optimize_sharded(module, settings, example_inputs, kwargs)
+            refuse_shared(module, "optimize", takes_parts=True)
             return compiled_within(module, settings, example_inputs, kwargs, group)
         check_parallel(module)
         refuse_shared(module.module, "optimize")
@@ -284,7 +284,7 @@ class _Compiled:
                 raise _Rehearsed
             if find:
                 self.group.order.append(number)
-            return _stand_ins(gm, args)
+            return stand_ins(gm, args)
 
         return call
 
@@ -300,8 +300,8 @@ class _Compiled:
         own = dict(self.plain.named_buffers())
         self.group.stands_for = {id(copied): own[name] for name, copied in self._rehearsed.named_buffers() if name in own}
         try:
-            with torch.random.fork_rng(_gpus_of(self.plain, given, named)), _generators_kept(self.plain):
-                own_inputs, (given, named) = tensors_in(given, named), _copies((given, named))
+            with torch.random.fork_rng(gpus_of(self.plain, given, named)), generators_kept(self.plain):
+                own_inputs, (given, named) = tensors_in(given, named), copied_arguments((given, named))
                 there = storages_held(list(self.plain.buffers()), own_inputs)
                 copies = storages_held(list(self._rehearsed.buffers()), tensors_in(given, named))
                 self.group.copied = sum(size for key, size in copies.items() if key not in there)
@@ -323,14 +323,6 @@ class _Compiled:
             self.group.stands_for, self.group.copied = {}, 0
 
 
-def _gpus_of(module: torch.nn.Module, given: Any, named: Any) -> list[int]:
-    """The GPUs whose generators a step may draw from: those of its tensors, and the current one."""
-    if not torch.cuda.is_available():
-        return []
-    tensors = [*module.parameters(), *module.buffers(), *tensors_in(given, named)]
-    return sorted({torch.cuda.current_device(), *(t.device.index for t in tensors if t.is_cuda)})
-
-
 def _prepare(run: EachShape, args: tuple[Any, ...]) -> None:
     """Plan a graph for these arguments."""
     try:
@@ -344,75 +336,5 @@ def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:
     return _Compiled(module, settings, _know(Group(), module))
 
 
-@contextlib.contextmanager
-def _generators_kept(module: torch.nn.Module) -> Iterator[None]:
-    """Restores the generators of Python and NumPy afterwards, and those that a module's code refers to by name."""
-    numpy = sys.modules.get("numpy")
-    back: list[Callable[[], object]] = [functools.partial(random.setstate, random.getstate())]
-    if numpy:
-        back.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
-    for held in _named_in_code(module):
-        if isinstance(held, torch.Generator):
-            back.append(functools.partial(held.set_state, held.get_state()))
-        elif isinstance(held, random.Random):
-            back.append(functools.partial(held.setstate, held.getstate()))
-        elif numpy and isinstance(held, numpy.random.Generator):
-            back.append(functools.partial(setattr, held.bit_generator, "state", held.bit_generator.state))
-    try:
-        yield
-    finally:
-        for put in back:
-            put()
-
-
-def _named_in_code(module: torch.nn.Module) -> Iterator[Any]:
-    """The variables outside the forwards of a module and its submodules: globals, and locals of enclosing functions."""
-    seen: set[Any] = set()
-    for part in module.modules():
-        forward = inspect.unwrap(getattr(part.forward, "__func__", part.forward))
-        if forward in seen or not inspect.isfunction(forward):
-            continue
-        seen.add(forward)
-        for cell in forward.__closure__ or ():
-            with contextlib.suppress(ValueError):  # an empty cell
-                yield cell.cell_contents
-        for name in forward.__code__.co_names:
-            if name in forward.__globals__:
-                yield forward.__globals__[name]
-
-
-def _copies(values: Any) -> Any:
-    """The same arguments; tensors are copied if the tracer cannot tell the copy from the original."""
-    made: dict[int, torch.Tensor] = {}
-
-    def copied(value: torch.Tensor) -> torch.Tensor:
-        if type(value) is not torch.Tensor or not is_dense(value):
-            return value
-        if id(value) not in made:
-            made[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)
-        return made[id(value)]
-
-    return map_tensors(copied, values)
-
-
 def _graph_breaks() -> int:
     return sum(counters["graph_break"].values())
-
-
-def _stand_ins(gm: fx.GraphModule, args: tuple[Any, ...]) -> Any:
-    """Zeros in the place of a graph's results; what it hands through is handed through."""
-    inputs = dict(zip(gm.graph.find_nodes(op="placeholder"), args, strict=True))
-
-    def stand_in(value: Any) -> Any:
-        if not isinstance(value, fx.Node):
-            return value
-        if value in inputs:
-            return inputs[value]
-        like = value.meta.get("example_value", value.meta.get("val"))
-        if not isinstance(like, torch.Tensor):
-            return int(like) if isinstance(like, torch.SymInt) else like
-        made = torch.zeros([int(n) for n in like.shape], dtype=like.dtype, device=like.device)
-        return made.requires_grad_(like.requires_grad)
-
-    (output,) = gm.graph.find_nodes(op="output")
-    return pytree.tree_map(stand_in, output.args[0])

@@ -11,10 +11,10 @@ import torch
 from ...frontend.options import Order, check_order, seconds, whole
 from ...frontend.planning.constraints import small_fixed_bytes
 from ...frontend.planning.explanation import Explanation, explained
-from ...frontend.roofline import DEVICES
 from ...frontend.techniques import Techniques
 from ..compat.fake import FakeTensor
 from ..optimizer.given import Optimizer
+from ..pricing.costs import known_as
 from ..program.program import AnyProgram
 from ..settings import Settings, state_by_rule
 from ..tensors.storages import allocated
@@ -96,5 +96,4 @@ def _costs(costs: str, model: Any, real: bool) -> str:
     """"auto" for a model on a GPU is the estimate for that GPU, if it is a known one."""
     if costs != "auto" or real or not _is_on_gpu(model):
         return costs
-    title = torch.cuda.get_device_name().lower().replace(" ", "")
-    return next((name for name in DEVICES if name in title), "a100")
+    return known_as(torch.device("cuda"))

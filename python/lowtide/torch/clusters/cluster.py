@@ -9,6 +9,7 @@ once.  A cluster that Inductor cannot compile runs op by op.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from ..compat.inductor import all_at_once, compile_kernels
 prims = torch.ops.prims
 _OPERATOR = torch.library.Library("lowtide", "FRAGMENT")
 _OPERATOR.define("cluster(str key, Tensor[] given) -> Tensor[]")
+CLUSTER = torch.ops.lowtide.cluster.default
 
 Boxed = Callable[[list[Any]], Any]
 
@@ -44,13 +46,17 @@ class Twin:
 
 class Cluster:
     """What a cluster computes.  module: its graph.  inputs, results: fake tensors, as they lie.  names: of its operators.  repeats:
-    has it the same bits each time?"""
+    has it the same bits each time?  kind: of its op, where it is a template (higher_order.py).  flops: its operations, of that.
+    why_not: why it is not compiled; empty where it is, or may be.  fill: puts numbers, with which it has the most to do, into made-up
+    inputs.  trained: inputs of which an operator that runs by itself asks whether they require a gradient, and that do."""
 
-    def __init__(self, key: str, module: fx.GraphModule, inputs: list[torch.Tensor], results: list[torch.Tensor], repeats: bool) -> None:
+    def __init__(self, key: str, module: fx.GraphModule, inputs: list[torch.Tensor], results: list[torch.Tensor], repeats: bool, *,
+                 kind: str = "", flops: int = 0, why_not: str = "", fill: Callable[[list[torch.Tensor]], None] | None = None,
+                 trained: tuple[int, ...] = ()) -> None:
         self.key, self.module, self.inputs, self.results, self.repeats = key, module, inputs, results, repeats
+        self.kind, self.flops, self.why_not, self.fill, self.trained = kind, flops, why_not, fill, trained
         self.names = [node.target.overloadpacket.__name__ for node in module.graph.nodes
                       if node.op == "call_function" and hasattr(node.target, "overloadpacket")]
-        self.why_not = ""  # compiled; empty where it is
         self._compiled: Boxed | None = None
         self.is_probed = False  # has a twin been looked for?
         self.twin: Twin | None = None
@@ -101,12 +107,16 @@ class Cluster:
 
     def op_by_op(self, given: list[Any]) -> list[torch.Tensor]:
         """The same by PyTorch's own kernels."""
+        for i in self.trained:
+            given[i] = given[i].detach().requires_grad_()
         values: dict[fx.Node, Any] = {}
         nodes = list(self.module.graph.nodes)
         last = {source: node for node in nodes for source in node.all_input_nodes}
         for node in nodes:
             if node.op == "placeholder":
                 values[node] = given.pop(0)
+            elif node.op == "get_attr":
+                values[node] = operator.attrgetter(str(node.target))(self.module)
             elif node.op == "output":
                 return [_laid_out(values[n], like) for n, like in zip(node.args[0], self.results, strict=True)]
             else:
@@ -171,6 +181,11 @@ def cluster_of(key: str, make: Callable[[], Cluster]) -> Cluster:
 
 def known_cluster(key: str) -> Cluster:
     return _known[key]
+
+
+def cluster_of_node(node: fx.Node) -> Cluster:
+    """The cluster that a node of a joint graph calls."""
+    return known_cluster(str(node.args[0]))
 
 
 def copy_of(module: fx.GraphModule) -> fx.GraphModule:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from ..compat.higher_order import triton_kernel_of
 from ..tensors.operators import leaves
 from .cluster import Cluster, cluster_of
 from .groups import Group, Groups
@@ -45,8 +46,9 @@ def form_of(owner: fx.GraphModule, groups: Groups, group: Group) -> Form:
     graph.output(tuple(made[node] for node in results))
     given: list[torch.Tensor] = [node.meta["val"] for node in inputs]
     returned: list[torch.Tensor] = [node.meta["val"] for node in results]
-    key = _key(graph)
-    return Form(inputs, results, cluster_of(key, lambda: Cluster(key, fx.GraphModule(owner, graph), given, returned, group.repeats)))
+    module = fx.GraphModule(owner, graph)
+    key = key_of(module)
+    return Form(inputs, results, cluster_of(key, lambda: Cluster(key, module, given, returned, group.repeats)))
 
 
 def _results(groups: Groups, group: Group) -> list[fx.Node]:
@@ -116,8 +118,14 @@ def _is_own_item(groups: Groups, group: Group, mine: set[fx.Node], node: fx.Node
     return source in mine or source in groups.kinds.views or groups.makes_for_itself(group, source)
 
 
-def _key(graph: fx.Graph) -> str:
-    places = {node: i for i, node in enumerate(graph.nodes)}
+def key_of(module: fx.GraphModule, *more: Any) -> str:
+    """The key of a cluster's graph; more: of what else it depends on."""
+    settings = (torch.get_num_threads(), torch.__version__)
+    return hashlib.sha256(repr((_parts(module), settings, *more)).encode()).hexdigest()[:20]
+
+
+def _parts(module: fx.GraphModule) -> list[Any]:
+    places = {node: i for i, node in enumerate(module.graph.nodes)}
 
     def of(value: Any) -> Any:
         if isinstance(value, fx.Node):
@@ -128,10 +136,17 @@ def _key(graph: fx.Graph) -> str:
             return tuple((key, of(v)) for key, v in value.items())
         return repr(value)
 
-    parts = [(node.op, str(node.target) if node.op == "call_function" else "", of(node.args), of(node.kwargs),
-              _layout(node.meta["val"]) if node.op == "placeholder" else None) for node in graph.nodes]
-    settings = (torch.get_num_threads(), torch.__version__)
-    return hashlib.sha256(repr((parts, settings)).encode()).hexdigest()[:20]
+    def read(node: fx.Node) -> Any:
+        if node.op == "placeholder":
+            return _layout(node.meta["val"]) if "val" in node.meta else None
+        return _parts(operator.attrgetter(str(node.target))(module)) if node.op == "get_attr" else None
+
+    found = []
+    for node in module.graph.nodes:
+        kernel = triton_kernel_of(node)
+        kwargs = {name: value for name, value in node.kwargs.items() if kernel is None or not name.endswith("_idx")}
+        found.append((node.op, str(node.target) if node.op == "call_function" else "", of(node.args), of(kwargs), read(node), kernel))
+    return found
 
 
 def _layout(t: torch.Tensor) -> Any:

@@ -19,6 +19,7 @@ from ..compat.inductor import has_kernel_of_inductor
 from ..tensors.effects import has_effects, is_of_pytorch
 from ..tensors.operators import late_nodes, leaves
 from ..tensors.storages import is_dense, storage
+from .cluster import CLUSTER
 
 SEED = "lowtide_seed"  # meta: the node's result is a seed, or several, of random numbers
 
@@ -121,6 +122,8 @@ def _why_apart(node: fx.Node) -> str:
     """Why a node is in no cluster; empty where it may be."""
     target = node.target
     made = leaves(node.meta.get("val"))
+    if target is CLUSTER:
+        return "a template of its own"
     if not isinstance(target, OpOverload) or not is_of_pytorch(target):
         return "an operator of its own"
     if target._schema.is_mutable or has_effects(target) or not made:

@@ -24,7 +24,8 @@ _LEAST = 16 << 10  # bytes of a result that is worth it
 def probe(clusters: Iterable[Cluster]) -> bool:
     """Compile twins of those that have none yet; has any got one?"""
     found = False
-    new = [cluster for cluster in dict.fromkeys(clusters) if not cluster.is_probed and cluster.is_compiled and cluster.repeats]
+    new = [cluster for cluster in dict.fromkeys(clusters) if not cluster.is_probed and cluster.is_compiled and cluster.repeats
+           and not cluster.kind]
     for i, cluster in enumerate(new):
         progress.stage("compiling kernels that write in place", i, len(new))
         cluster.is_probed = True

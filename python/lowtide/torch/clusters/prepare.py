@@ -21,6 +21,7 @@ from ..tracing.gradient_layout import lay_out_gradients
 from ..tracing.real_types import correct_types
 from ..tracing.shared_inputs import tell_apart
 from ..tracing.unused_results import lay_out_sums
+from .higher_order import as_templates
 from .kinds import SEED
 
 aten, prims = torch.ops.aten, torch.ops.prims
@@ -34,6 +35,7 @@ def traced_for(fused: bool) -> dict[str, Any]:
 def prepared(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.GraphModule:
     """joint is changed.  trained: as of lay_out_gradients.  real: can kernels run here?"""
     inputs = [node.meta.get("val") for node in joint.graph.find_nodes(op="placeholder")]  # none of what is no tensor
+    as_templates(joint, fused=True)
     mode = detect_fake_mode(inputs)
     assert mode is not None, "a graph is traced with fake tensors"
     joint = joint_passes(joint, mode)

@@ -7,13 +7,12 @@ import operator
 from collections.abc import Container
 from typing import Any
 
-import torch
 from torch import fx
 
 from ...frontend import progress
 from ...frontend.errors import CaptureError
 from ..compat.dispatch import OpOverload
-from .cluster import Cluster, compile_clusters, enter_draws
+from .cluster import CLUSTER, Cluster, cluster_of_node, compile_clusters, enter_draws
 from .form import Form, form_of
 from .groups import ORDERED, Group, Groups, grouped
 from .kinds import Kinds
@@ -27,10 +26,8 @@ _NOT_OF_A_CLUSTER = ("val", "tensor_meta", "desc", "original_aten", "ac_graph_id
 def clustered(joint: fx.GraphModule) -> tuple[fx.GraphModule, list[Cluster]]:
     """The graph with its clusters as ops, and these, each once.  joint: as prepare.py leaves it; it is not changed."""
     enter_draws()
-    kinds = Kinds(joint)
-    groups = grouped(kinds)
-    writer = _Writer(joint, groups)
-    return writer.graph_module(), list(dict.fromkeys(form.cluster for form in writer.forms.values()))
+    made = _Writer(joint, grouped(Kinds(joint))).graph_module()
+    return made, list(dict.fromkeys(map(cluster_of_node, made.graph.find_nodes(op="call_function", target=CLUSTER))))
 
 
 class NotClustered(Exception):
@@ -125,7 +122,7 @@ class _Writer:
 
     def _cluster(self, group: Group, form: Form) -> None:
         inputs = [self._get(node) for node in form.inputs]
-        made = self._graph.create_node("call_function", torch.ops.lowtide.cluster.default, (form.cluster.key, inputs), {},
+        made = self._graph.create_node("call_function", CLUSTER, (form.cluster.key, inputs), {},
                                        name="fused_" + "_".join(_words(group.nodes)))
         meta = {key: value for key, value in group.nodes[-1].meta.items() if key not in _NOT_OF_A_CLUSTER}
         meta |= {"partitioner_tag": "is_backward" if group.late else "is_forward", BORDERS: self._groups.borders(group)}

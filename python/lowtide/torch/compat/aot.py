@@ -20,6 +20,8 @@ with needed("tracer AOTAutograd"):
         ParamAOTInput,
         PlainAOTOutput,
         SavedForBackwardsAOTOutput,
+        SubclassGetAttrAOTInput,
+        SubclassGetAttrAOTOutput,
     )
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
     from torch._functorch.partitioners import _extract_fwd_bwd_outputs as outputs_of
@@ -28,8 +30,8 @@ with needed("tracer AOTAutograd"):
     from torch._guards import tracing as _tracing
     from torch.fx._lazy_graph_module import _make_graph_module as graph_module
 
-__all__ = ["ParamAOTInput", "PlainAOTOutput", "SavedForBackwardsAOTOutput", "TracingContext", "aot_autograd",
-           "aot_export_joint_with_descriptors", "default_partition", "graph_module", "nothing_donated", "numbers_stay",
+__all__ = ["ParamAOTInput", "PlainAOTOutput", "SavedForBackwardsAOTOutput", "SubclassGetAttrAOTInput",
+           "SubclassGetAttrAOTOutput", "TracingContext", "aot_autograd", "aot_export_joint_with_descriptors", "default_partition", "graph_module", "nothing_donated", "numbers_stay",
            "outputs_of", "traced_alone", "with_memory_budget", "written_inputs"]
 
 _here = threading.local()  # .donates, .tensorifies: False within nothing_donated, numbers_stay

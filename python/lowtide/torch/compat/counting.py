@@ -28,6 +28,8 @@ def is_counted(packet: Any) -> bool:
 def _with_all_heads(target: Any, args: Any) -> Any:
     """Of attention in which several heads of the query share a key and value, the arguments with one for each head: before
     2.12 the formulas refuse others, though kernels compute as much."""
+    if not hasattr(target, "_schema"):  # of a higher-order operator
+        return args
     names = [a.name for a in target._schema.arguments[:len(args)]]
     if not {"query", "key", "value"} <= set(names) or "scaled_dot_product" not in target._schema.name:
         return args

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -17,6 +17,26 @@ def store_of(group: dist.ProcessGroup) -> tuple[Any, str, float]:
     with needed("store of a process group"):
         store: Any = dist.distributed_c10d._get_default_store()
         return store, group.group_name, store.timeout.total_seconds()
+
+
+class GroupFacts(NamedTuple):
+    """The number of ranks of a process group, and the library that connects them."""
+
+    size: int
+    backend: str
+
+
+def group_named(name: Any) -> GroupFacts | None:
+    """A process group by the name that a functional collective has for it; None if this process knows none of that name."""
+    if not dist.is_available() or not dist.is_initialized():
+        return None
+    with needed("process groups by name"):
+        resolve: Any = dist.distributed_c10d._resolve_process_group
+    try:
+        group = resolve(name) if isinstance(name, str) else name
+        return GroupFacts(group.size(), str(dist.get_backend(group)))
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        return None
 
 
 def running_ddp() -> Any:

@@ -21,7 +21,7 @@ with needed("tracer Dynamo"):
     from torch._dynamo.utils import counters
 
 __all__ = ["CALLS", "WRAPS", "BackendCompilerFailed", "OptimizedModule", "TorchDynamoException", "backends_within", "call_by", "compile_lock", "compiled",
-           "compiled_call", "counters", "frame_traced", "lookup_backend", "never_traced", "reset",
+           "compiled_call", "compiled_whole", "counters", "frame_traced", "lookup_backend", "never_traced", "reset",
            "takes_whole_graphs"]
 
 CALLS, WRAPS = eval_frame.__file__, external_utils.__file__  # where it calls what it has compiled, and what it wraps
@@ -113,6 +113,14 @@ def _compiled(what: Any, backend: Callable[..., Any], recompile_limit: int) -> A
     if before(2, 12):
         config.recompile_limit = max(config.recompile_limit, options.pop("recompile_limit"))
     return inspect.unwrap(torch.compile)(what, backend=backend, **options)  # as it is in PyTorch
+
+
+def compiled_whole(function: Callable[..., Any], backend: Callable[..., Any], recompile_limit: int) -> Callable[..., Any]:
+    """torch.compile of a function without graph breaks, with at most so many variants of it (`compiled`)."""
+    options: dict[str, Any] = {"recompile_limit": recompile_limit}
+    if before(2, 12):
+        config.recompile_limit = max(config.recompile_limit, options.pop("recompile_limit"))
+    return inspect.unwrap(torch.compile)(function, backend=backend, fullgraph=True, **options)
 
 
 def never_traced(*packages: str) -> None:

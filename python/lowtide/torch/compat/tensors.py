@@ -18,7 +18,12 @@ with needed("properties of tensors"):
     _guards: Any = torch._C._dynamo.guards
     reinterpret = _guards._reinterpret_tensor
 
-__all__ = ["copy_all", "holders", "is_dense", "reinterpret", "suggest_memory_format"]
+__all__ = ["copy_all", "holders", "is_dense", "references", "reinterpret", "suggest_memory_format"]
+
+
+def references(t: Any) -> int:
+    """How many hold a tensor in C++; its own object in Python is one of them."""
+    return t._use_count()
 
 
 def holders(storage: torch.UntypedStorage) -> int:

@@ -21,6 +21,7 @@ from torch import fx
 
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CallerError, CaptureError, LowtideWarning, fall_back
+from ..clusters.higher_order import has_higher_order
 from ..clusters.prepare import traced_for
 from ..clusters.rewrite import NotClustered, with_clusters
 from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay, written_inputs
@@ -38,13 +39,15 @@ from ..runtime.backward_looks import look_at_backwards
 from ..runtime.parted_backward import first_part, in_parts
 from ..settings import Settings
 from ..step_errors import UnknownParameter
-from ..tensors.operators import is_tangent
-from ..tensors.storages import storages, trained_arguments
+from ..tensors.operators import is_tangent, leaves
+from ..tensors.storages import device_among, storages, trained_arguments
+from ..tensors.wrapped import name_by_wrapper
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.own_kernels import kernels_of
 from ..tracing.scalars import SizeByNumber, Symbols
 from .graph_layout import GraphLayout
 from .group import Group
+from .inner import Choice, EagerIsFast, first_choice
 from .outside_gradients import mark_captured
 from .planning import GraphPlanner, Traced
 from .records import GraphRecord
@@ -67,6 +70,7 @@ class CapturedGraph:
         self._fitting: set[tuple[int, ...]] = set()  # and others at which it keeps the budget
         self._symbols = sizes or (Symbols(numbers) if numbers else None)
         self._gm: Any = None
+        self._key = ""  # of the choice of kernels, where they are compared
         self._inputs: list[Any] = []
         self._handed_out = 0
         self._record = GraphRecord(next(_numbers))
@@ -81,15 +85,30 @@ class CapturedGraph:
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         self._gm = gm
+        if self._settings.inner == "auto":
+            self._choose(self._known_choice(example_inputs))
         stay = [self._group.stands_for.get(id(t), t) for t in example_inputs if _stays(t)]
         self._group.calls.know(stay, stay)
         look_at_backwards()
         if self._find is None:
             self._group.outside.meet(example_inputs, self._settings)
         self._compile(example_inputs)
+        if self._planner.inner and self._key:
+            self._group.inner[self._key] = self._planner.inner
         if self._find is None:
             self._group.captured_graphs.append(self._record)
         return self
+
+    def _known_choice(self, inputs: list[Any]) -> Choice:
+        """Which kernels to take, with inner="auto": of a graph that was found before it is planned, those that were chosen then."""
+        choice = first_choice(self._settings, device_among(leaves(inputs)), self._open is not None)
+        if choice.fused:
+            self._key = f"{[(t.shape, t.dtype) for t in leaves(inputs)]} {self._gm.graph}"
+        return self._group.inner.get(self._key, choice)
+
+    def _choose(self, inner: Choice) -> None:
+        self._settings = replace(self._settings, inner="fused" if inner.fused else "eager")
+        self._planner.use(self._settings, inner)
 
     @property
     def trains(self) -> bool:
@@ -198,10 +217,17 @@ class CapturedGraph:
         except (BudgetError, CaptureError, RankError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
         except NotClustered as error:
+            if self._planner.inner:  # and nobody has asked for others
+                self._choose(Choice(False, f"no clusters of its ops could be formed: {error}"))
+                self._trace(example_inputs)
+                return
             warnings.warn(f"lowtide: this graph runs on eager kernels, since no clusters of its ops could be formed: {error}",
                           LowtideWarning, stacklevel=2)
             self._settings = replace(self._settings, inner="eager")
             self._planner.use(self._settings)
+            self._trace(example_inputs)
+        except EagerIsFast as found:
+            self._choose(Choice(False, str(found)))
             self._trace(example_inputs)
         except CallerError as error:
             raise (error.__cause__ or error) from None  # what the caller's own function has raised
@@ -320,9 +346,12 @@ class CapturedGraph:
     def _emitted(self, joint: fx.GraphModule, num_fwd_outputs: int, *, trains: bool) -> Any:
         """The code of a graph's plan; None if no plan can run it, or if it is planned later."""
         try:
+            name_by_wrapper(joint)
             if self._symbols:
                 self._symbols.check(joint)
             if self._open:
+                if has_higher_order(joint):
+                    raise NotOpen  # what they take beside tensors was traced for sizes
                 self._open.concrete(joint, self._inputs)
             if self._settings.fuses:
                 joint = with_clusters(joint, trained_arguments(self._inputs), real=True)

@@ -14,10 +14,10 @@ from torch import fx
 
 from ...frontend.errors import LowtideWarning, fall_back
 from ...frontend.techniques import TRANSFORMS
-from ..compat.dispatch import is_traceable_wrapper_subclass
 from ..compat.dynamo import never_traced
 from ..settings import Settings
 from ..tensors.storages import device_among
+from ..tensors.wrapped import wraps_several
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.origins import labels_of
 from ..tracing.scalars import SizeByNumber, floats_of, ints_of, without_items
@@ -39,10 +39,11 @@ def compile_captured(gm: fx.GraphModule, example_inputs: list[Any], settings: Se
     """
     settings.check_layout(device_among(value for value in example_inputs if isinstance(value, torch.Tensor)))
     for value in example_inputs:
-        if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
-            return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
-                              "that a plan counts", settings.fallback, gm)
-    if any(_is_symbolic(value) for value in example_inputs) or floats_of(gm):
+        if isinstance(value, torch.Tensor) and wraps_several(value):
+            return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor that wraps several tensors, and "
+                             "a plan counts one storage for each", settings.fallback, gm)
+    traced_for = (node.meta.get("example_value") for node in gm.graph.find_nodes(op="placeholder"))
+    if any(map(_is_symbolic, (*example_inputs, *traced_for))) or floats_of(gm):
         return EachShape(gm, settings, group, number)
     return CapturedGraph(settings, group, number).compile(gm, example_inputs)
 

@@ -34,9 +34,11 @@ from ..settings import Settings
 from ..tensors.storages import Sizes, device_among, gradients_by_leaf, is_trained, storages
 from .accounts import Accounts, saved
 from .calls import Calls
+from .inner import Choice
 from .outside_gradients import OutsideGradients
 from .over_budget import Cause, OverBudget
 from .records import GraphRecord, ObservedPass
+from .sharded_step import ShardedStep
 from .together import MOST_PLANS, plan_together
 from .watch import ModelWatch
 
@@ -52,9 +54,10 @@ class Group:
     to_plan: graphs that were compiled to be planned later, by number.  order: the numbers in the order of one
     forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
+    sharded: the step of a model under FSDP2, if it is one.  otherwise: the terms of a graph that is compiled now and was not found.
     primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
     calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan together;
-    planning: the block within which they do, for plans after those of `optimize`.
+    planning: the block within which they do, for plans after those of `optimize`.  inner: the kernels that were chosen for a graph, by the graph.
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -64,6 +67,8 @@ class Group:
     order: list[int] = field(default_factory=list)
     assignments: dict[str, Assignment] = field(default_factory=dict)
     budget: int | None = None
+    sharded: ShardedStep | None = None
+    otherwise: Assignment | None = None
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     copied: int = 0
     primed: bool = False
@@ -78,6 +83,7 @@ class Group:
     accounts: Accounts = field(init=False)
     over_budget: OverBudget = field(default_factory=OverBudget)
     outside: OutsideGradients = field(init=False)
+    inner: dict[str, Choice] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.accounts = Accounts(self.calls, self.captured_graphs)
@@ -100,15 +106,24 @@ class Group:
 
     def share_budget(self, settings: Settings) -> None:
         """Share the budget among the graphs found, for each of their calls.  Raises BudgetError."""
-        calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
         settings = self.limited(settings)
+        if self.sharded is not None:
+            passes, between = self.sharded.passes(self.to_plan)
+            self.assignments = share_budget(passes, settings.budget, settings.order, self.sharded.fixed, settings.told, between=between,
+                                            limits=settings.sharing_limits)
+        else:
+            self.assignments = self._shared(settings)
+        self.budget = next(iter(self.assignments.values())).budget
+
+    def _shared(self, settings: Settings) -> dict[str, Assignment]:
+        """The terms of graphs that run one after another, the same on all ranks that plan together."""
+        calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
 
         def share(calls: list[GraphToPlan], held: int, budget: int | str) -> dict[str, Assignment]:
             return share_budget(one_after_another(calls, held), budget, settings.order, held, settings.told, limits=settings.sharing_limits)
 
         shared = share if self.ranks is None else functools.partial(self.ranks.shared, share)
-        self.assignments = shared(calls, self.held, settings.budget)
-        self.budget = next(iter(self.assignments.values())).budget
+        return shared(calls, self.held, settings.budget)
 
     # ---- when a graph is planned
 
@@ -116,6 +131,8 @@ class Group:
               gradients: int, updated: Sizes, find: bool) -> GraphToPlan:
         """A graph that is compiled now, and updates these parameters; find: to be planned with all others before
         anything runs."""
+        if self.sharded is not None:
+            return GraphToPlan(program, settings.reserved or 0, gradients)
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
         given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
         state += self.buckets.beside(device, settings.reserved)
@@ -125,6 +142,15 @@ class Group:
         # who gives a reserve has counted what is seen to stand; beside graphs that were found together it is more
         covers = standing if settings.reserve is not None and not self.assignments else 0
         return GraphToPlan(program, standing + state, gradients, covers)
+
+    def agreed(self, captured: GraphToPlan, trains: bool) -> Assignment | None:
+        """The terms that were agreed upon for a graph; for one that was not found, of a step of other sizes, those of the graph in
+        whose place it runs.  trains: has it a backward?"""
+        found = self.assignments.get(captured.key) if self.assignments else None
+        if found is not None or self.otherwise is None:
+            return found
+        constraints = self.otherwise.constraints
+        return Assignment(constraints if trains else Constraints(constraints.resident), self.otherwise.budget, None, self.otherwise.keeps)
 
     def constraints(self, captured: GraphToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
         """The constraints of a graph that is planned alone."""
@@ -204,7 +230,7 @@ class Group:
         self.watch.held.clear()
         self.watch.counted = len(self.calls.trained) > 1
         self._say()
-        if self.calls.news:
+        if self.calls.news and self.sharded is None:
             for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args, self.buckets):
                 self.meet_over_budget(pass_, others)
             self.calls.planned()
@@ -225,7 +251,7 @@ class Group:
 
     def _look(self, captured: GraphRecord, pass_: ObservedPass | None) -> None:
         """Note it if a new pass breaks the budget."""
-        if pass_ is None or captured.report is None or captured.assignment:
+        if pass_ is None or captured.report is None or captured.assignment or self.sharded is not None:
             return
         others = self.accounts.others(pass_, [*self.calls.step], self.accounts.staying(), {}) + saved(pass_)
         if not self.accounts.fits(pass_, others):

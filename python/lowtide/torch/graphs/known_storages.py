@@ -11,6 +11,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ..tensors.storages import Sizes, bytes_of, gradients_by_leaf, is_dense, is_trained, storage
+from ..tensors.wrapped import unwrapped
 
 
 @dataclass(eq=False)
@@ -41,7 +42,7 @@ class KnownStorages:
             if known is None or known.ref.expired():
                 stays = isinstance(t, torch.nn.Parameter) or id(t) in stay
                 leaf = weakref.ref(t) if is_trained(t) else None
-                self._known[storage(t)] = KnownStorage(StorageWeakRef(t.untyped_storage()), bytes_of(t), stays,
+                self._known[storage(t)] = KnownStorage(StorageWeakRef(unwrapped(t).untyped_storage()), bytes_of(t), stays,
                                                        t.grad_fn is not None, leaf)
                 is_new = is_new or stays
         return is_new

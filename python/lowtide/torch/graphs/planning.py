@@ -22,28 +22,32 @@ from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ...frontend.techniques import TRANSFORMS, bytes_of
+from ..clusters.cluster import CLUSTER, cluster_of_node
 from ..clusters.overwriting import probe
 from ..compat.distributed import running_ddp
 from ..device.meter import bytes_held
 from ..pricing.costs import pricing
 from ..pricing.remembered import Remembered
 from ..program.lowering import lower
-from ..program.lowerings.cluster import cluster_of_node
 from ..program.lowerings.update import Updates
 from ..program.program import Program, made_gradient_bytes, updated_inputs, with_gradient
+from ..ranks.collectives import has_collectives
 from ..runtime.assumed_tangent import AssumedTangent
 from ..settings import Settings
 from ..step_errors import UnknownParameter
+from ..tensors.effects import ranks
 from ..tensors.operators import is_marked, leaves
 from ..tensors.storages import device_among, gradient_bytes, storages, trained_arguments
+from ..tensors.wrapped import unwrapped
 from ..tracing.against_eager import differences
 from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
-from ..tracing.training_step import joint_graph
+from ..tracing.training_step import forward_graph, joint_graph
 from ..transforms.computed_again import again_in, as_backward, with_computed_again
 from ..transforms.plannable import PlannableProgram
 from ..transforms.whole import in_one_call
 from .group import Group
+from .inner import Choice, EagerIsFast, compare
 from .near_sizes import AtSizes, NearSizes
 from .records import GraphRecord
 from .watch import MARKS, TOGETHER, GraphWatch, buckets
@@ -101,6 +105,8 @@ class GraphPlanner:
     if any.  near: the latest plan at other sizes, if sizes are symbolic.
     """
 
+    gathers_again = False  # may its plans run an all-gather twice, because all ranks run the same one?
+
     def __init__(self, settings: Settings, group: Group, record: GraphRecord, find: int | None) -> None:
         self._settings, self._group, self._record, self._find = settings, group, record, find
         self._prices: tuple[Remembered, Remembered] | None = None  # of whole ops, and of parts
@@ -111,11 +117,12 @@ class GraphPlanner:
         self.written: set[int] = set()  # inputs that others were seen to write to between forward and backward
         self.written_results: set[int] = set()  # the same of results
         self._answers: Answers | None = None  # of the first rank's searches, while several ranks plan together
+        self.inner: Choice | None = None  # of kernels, where the options leave it open
         self._assumed_tangent: AssumedTangent | None = None  # whose code finds it as long as somebody holds it
 
-    def use(self, settings: Settings) -> None:
-        """From now on plan with these."""
-        self._settings = settings
+    def use(self, settings: Settings, inner: Choice | None = None) -> None:
+        """From now on plan with these.  inner: as the attribute."""
+        self._settings, self.inner = settings, inner
 
     def plan(self, traced: Traced) -> Schedule | None:
         """The schedule of a traced graph's program; None for a graph that is planned later.
@@ -124,9 +131,13 @@ class GraphPlanner:
         """
         group = self._group
         settings = group.limited(self._settings).on(traced.device)
+        if group.ranks is None and ranks() > 1 and has_collectives(traced.joint):
+            settings = settings.with_estimates()
         self.near, self._record.trains = None, traced.trains
         differs = differences(traced.gm, traced.joint)  # from eager execution; lowering changes the graph
         program = self._lowered(traced, settings)
+        if self.inner and not self.inner.why:
+            self.inner = Choice(True, self._compared(traced, program, settings))
         to_plan = self._enter(traced, program, settings)
         if self._find is not None:
             group.to_plan[self._find] = to_plan
@@ -142,6 +153,8 @@ class GraphPlanner:
             planned, report = self._planned_by_all(traced, program, settings, terms)
             report.updated, report.outside = len(self._record.updated), group.outside.count
             report.exactness = replace(report.exactness, traced=differs)
+            if self.inner:
+                report.inner = self.inner.in_words(program.graph)
         self._note(traced, terms, planned, report, same)
         return planned
 
@@ -150,8 +163,9 @@ class GraphPlanner:
     def _lowered(self, traced: Traced, settings: Settings, joint: fx.GraphModule | None = None) -> PlannableProgram:
         """The program of the traced joint graph, or of another one of the same step."""
         if self._prices is None:
-            self._prices = (Remembered(pricing(settings.costs, traced.device, real=True)),
-                            Remembered(pricing(settings.costs, traced.device, real=True)))
+            costs, by_clock = settings.costs_on(traced.device), not settings.estimated
+            self._prices = (Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)),
+                            Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)))
         price, part_price = self._prices
         price.agreed = part_price.agreed = self._group.ranks and self._group.ranks.prices
         progress.stage("lowering the graph")
@@ -160,7 +174,7 @@ class GraphPlanner:
                         f"graph {self._record.number}", trained=trained,
                         techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
                         changing=self.changing(inputs) if traced.trains and not settings.whole else (),
-                        results=self.written_results)
+                        results=self.written_results, gathers_again=self.gathers_again)
         reason = getattr(traced.gm, "compile_subgraph_reason", None)
         if reason and reason.graph_break:  # a later graph of the model may write to them, in every step
             program.kept = ()
@@ -171,6 +185,14 @@ class GraphPlanner:
             program = in_one_call(program)
         return PlannableProgram.of(program, price=part_price, loss_scale=settings.loss_scale,
                                    fused=settings.fuses)
+
+    def _compared(self, traced: Traced, program: PlannableProgram, settings: Settings) -> str:
+        """How much less time the program takes than one of eager kernels, in words.  Raises EagerIsFast."""
+        found = joint_graph(traced.gm, traced.inputs) if traced.trains else forward_graph(traced.gm, traced.inputs)
+        if found is None:
+            raise EagerIsFast("those of eager execution could not be priced")
+        eager = self._lowered(traced, replace(settings, inner="eager"), found[0])
+        return compare(eager.graph, program.graph)
 
     # ---- constrain
 
@@ -186,13 +208,16 @@ class GraphPlanner:
             self._say_once("marks", MARKS)
         if group.options is not None:  # or the model is known, and what stands in for results of other graphs is none of it
             group.train(inputs)
-        return group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, traced.trained),
+        trained = traced.trained
+        if group.sharded is not None:  # which counts the gradients of gathered parameters itself
+            trained = {i for i in trained if not group.sharded.is_gathered(inputs[i])}
+        return group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, trained),
                            record.updated, self._find is not None)
 
     def _terms(self, traced: Traced, program: PlannableProgram, to_plan: GraphToPlan, settings: Settings) -> Terms:
         """The terms agreed upon with other graphs, or else those of the memory beside this one now."""
         group, record = self._group, self._record
-        agreed = record.assignment or (group.assignments.get(to_plan.key) if group.assignments else None)
+        agreed = record.assignment or group.agreed(to_plan, traced.trains)
         if agreed:
             record.to_plan = record.to_plan or to_plan
             terms = Terms(agreed.constraints, agreed.budget, agreed.start, agreed)
@@ -301,7 +326,7 @@ class GraphPlanner:
 
     def _with_twins(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program in which clusters may write over inputs that die, if Inductor's code does so for any (clusters/overwriting.py)."""
-        nodes = traced.joint.graph.find_nodes(op="call_function", target=torch.ops.lowtide.cluster.default)
+        nodes = traced.joint.graph.find_nodes(op="call_function", target=CLUSTER)
         return self._lowered(traced, settings) if probe(map(cluster_of_node, nodes)) else None
 
     def _with_computed_again(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
@@ -398,6 +423,9 @@ class GraphPlanner:
         if running_ddp() is not None:
             raise CaptureError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
                                "the backward has made them, and updates would come before; use update='step'")
+        if any(isinstance(inputs[i], torch.Tensor) and unwrapped(inputs[i]) is not inputs[i] for i in trained):
+            raise CaptureError("update='backward' of parameters of which each rank holds a part (DTensor): the optimizer's rules "
+                               "are for whole parameters; use update='step'")
         rules = self.updates.rules(inputs, sorted(trained), self._settings.state_home)
         return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
 

@@ -46,6 +46,7 @@ class ModelWatch:
     Until the first backward begins the forwards are looked at for what code outside of all graphs holds.
     held: storages that it has saved or made for the graphs so far.  saved: the most bytes of these beside a graph.
     piece: the most bytes that one piece of such code takes.  broken: are these too much for a plan?
+    whole: is there no code between the graphs?
     running: the watch whose forward ran last.  trained: has a backward begun?  looks: how many forwards were looked at.
     """
 
@@ -55,6 +56,7 @@ class ModelWatch:
     saved: int = 0
     piece: int = 0
     broken: bool = False
+    whole: bool = False
     leaves: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
     running: GraphWatch | None = None
     trained: bool = False
@@ -157,8 +159,11 @@ class GraphWatch:
 
     def _meet_outside(self, args: list[Any], left: int) -> None:
         model = self._model
-        saved, piece, made = upstream(args)
         self._left = left
+        if model.whole:
+            model.running = self
+            return
+        saved, piece, made = upstream(args)
         model.held |= saved
         beside = 0 if self._allocator else sum(size for key, size in model.held.items() if key not in made)
         taken = sum(piece.values())

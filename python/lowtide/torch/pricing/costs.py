@@ -14,9 +14,9 @@ All three are cached on disk under a key of device, driver, torch version and _F
 at the next start.  Measurements restore the random generators and leave profilers alone.  A GPU's peak statistics change
 only by the memory of the kernels that run.
 
-Collectives and other operators with side effects never run to be priced (effects.py).  The time of a collective is estimated
-from the bytes that cross the link; all of it is charged to the collective, none to the wait for it.  A collective has no
-workspace.  These estimates are poor on slow networks, and if communication and computation overlap.
+Collectives and other operators with side effects never run to be priced (effects.py).  The time of a collective is that of the
+bytes that it sends over the device's link to its peers, behind the link's latency (ranks/collectives.py); waiting for it takes no
+time of its own.  Its memory is counted where it is lowered.
 
 A kernel that cannot run alone gets the roofline's time, scaled by the measured times of other kernels on the device.  With
 "auto", large kernels run once on a CPU, for time and workspace.  The kernels with the largest estimated total time in the step
@@ -48,6 +48,7 @@ from ..compat.cuda import wait
 from ..device.allocations import in_own_thread
 from ..device.identity import identity, untraced
 from ..device.meter import workspace
+from ..ranks.collectives import bytes_sent, is_wait
 from ..tensors.effects import communicates, is_of_pytorch, may_be_priced
 from ..tensors.operators import DTYPES, Kernel, flagged_as, flags_of, leaves, touched_bytes
 from ..tensors.storages import bytes_of, storage
@@ -88,6 +89,15 @@ _ROWS: dict[Any, tuple[str, Callable[[dict[str, Any]], int]]] = {
 _MOST: dict[str, Callable[[dict[str, Any]], int]] = {"bag_size": lambda _: 1, "offs": _all_rows}
 
 
+# Operators -> what puts numbers into made-up arguments with which the operator has the most to do.
+_FILLED: dict[Any, Callable[[Any], None]] = {}
+
+
+def enter_made_up(target: Any, fill: Callable[[Any], None]) -> None:
+    """Have `fill` put numbers into the made-up arguments of an operator."""
+    _FILLED[target] = fill
+
+
 def check_costs(costs: str) -> None:
     """Raises ValueError unless `costs` is one of
 
@@ -101,15 +111,25 @@ def check_costs(costs: str) -> None:
         raise ValueError(f"unknown costs {costs!r}; known are {', '.join(known)}")
 
 
-def pricing(costs: str, device: torch.device, real: bool) -> Prices:
-    """The price function that lowering.lower takes; costs: as of check_costs; real: can kernels run?"""
+def pricing(costs: str, device: torch.device, real: bool, by_clock: bool = True) -> Prices:
+    """The price function that lowering.lower takes; costs: as of check_costs; real: can kernels run?  by_clock: may the time that
+    measuring takes decide what is measured?"""
     check_costs(costs)
     real = real or costs == "measured"
     if costs == "measured" or (costs == "auto" and real):
         return Prices(device, None, _LIMIT if costs == "auto" else float("inf"), real)
+    limit = _LIMIT if by_clock else float("inf")
     if costs == "flops":
-        return Prices(device, lambda kernel: kernel.flops, _LIMIT, real)
-    return Prices(device, roofline(DEVICES["a100" if costs == "auto" else costs]), _LIMIT, real)
+        return Prices(device, lambda kernel: kernel.flops, limit, real)
+    return Prices(device, roofline(DEVICES["a100" if costs == "auto" else costs]), limit, real)
+
+
+def known_as(device: torch.device) -> str:
+    """The name in roofline.DEVICES of this device, of an A100 for a GPU that is not there."""
+    if device.type != "cuda" or not torch.cuda.is_available():
+        return "cpu" if device.type == "cpu" else "a100"
+    title = torch.cuda.get_device_name(device).lower().replace(" ", "")
+    return next((name for name in DEVICES if name in title), "a100")
 
 
 def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
@@ -130,12 +150,7 @@ def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
 
 
 def _collective_ns(kernel: Kernel, device: lowtide.Device) -> int:
-    """The ns of a collective: an all-reduce sends all its bytes twice, others once.  Waiting costs nothing by itself."""
-    name = kernel.operator.overloadpacket.__name__
-    if name == "wait_tensor":
-        return 0
-    passes = 2 if "all_reduce" in name or "allreduce" in name else 1
-    return collective_ns(device, passes * max(touched_bytes(kernel.read), touched_bytes(kernel.written)))
+    return 0 if is_wait(kernel.operator) else collective_ns(device, bytes_sent(kernel))
 
 
 class Prices:
@@ -149,12 +164,13 @@ class Prices:
                  real: bool) -> None:
         self._device, self._times, self._seconds, self.real = device, times, seconds, real
         self._estimate = roofline(DEVICES["cpu" if device.type == "cpu" else "a100"])
+        self._of_collectives = times or roofline(DEVICES[known_as(device)])
         self._file = cache.path_of("costs", _FORMAT, *identity(device)) if real else None
         self._known = _known(self._file)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
         if communicates(kernel.operator):
-            return (self._times or self._estimate)(kernel), 0, []
+            return self._of_collectives(kernel), 0, []
         key = _key(kernel) if self.real else ""
         ticks = self._times(kernel) if self._times else self._known["ns"][key]
         return ticks, self._known["workspace"].get(key, 0), self._known["held"].get(key, [])
@@ -246,6 +262,8 @@ class Prices:
             name, rows_of = _ROWS[kernel.operator]
             indices, rows = named[name], max(1, int(rows_of(named)))
             indices.copy_(torch.arange(indices.numel(), device=indices.device).remainder_(rows).view(indices.shape))
+        if kernel.target in _FILLED:
+            _FILLED[kernel.target](args)
         return args, kwargs
 
     def _is_small(self, kernel: Kernel) -> bool:

@@ -19,16 +19,17 @@ class ProgramBuilder:
 
     graph: the ops and tensors so far.  views: nodes that are no ops.  late: nodes that run behind the barrier.
     state_bytes: those of a generator's state, None for that of each draw's device.  replays: may what runs the graph
-    draw again from a state?
+    draw again from a state?  gathers_again: may a plan run an all-gather twice, because all ranks do?
     one_kernel: pairs of ops that are one kernel the first time, so that the time of the first has that of the second
     in it.  ready_after: tensors that are as they should be only when another op than their producer has run.
     """
 
-    def __init__(self, joint: torch.fx.GraphModule, state_bytes: int | None, replays: bool) -> None:
+    def __init__(self, joint: torch.fx.GraphModule, state_bytes: int | None, replays: bool,
+                 gathers_again: bool = False) -> None:
         self.graph = GraphBuilder()
         self.views: set[torch.fx.Node] = set()
         self.late = late_nodes(joint.graph)
-        self.state_bytes, self.replays = state_bytes, replays
+        self.state_bytes, self.replays, self.gathers_again = state_bytes, replays, gathers_again
         self.one_kernel: list[tuple[Op, Op]] = []
         self.ready_after: dict[int, Op] = {}
         self._tensor_of: dict[int, int] = {}  # storage -> tensor
@@ -54,6 +55,10 @@ class ProgramBuilder:
     def find(self, t: Any) -> int | None:
         """The tensor of t's storage; None if it has none, or t is no tensor."""
         return self._tensor_of.get(storage(t)) if isinstance(t, torch.Tensor) else None
+
+    def alias(self, t: torch.Tensor, of: torch.Tensor) -> None:
+        """What lies in t's storage, as the tracer sees it, lies in that of `of`."""
+        self._tensor_of[storage(t)] = self._tensor_of[storage(of)]
 
     def known(self, tensors: list[torch.Tensor]) -> list[int]:
         """The tensors of storages that all have one, each once."""

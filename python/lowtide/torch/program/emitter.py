@@ -43,6 +43,9 @@ class Code(Protocol):
     def call(self, function: Any, args: tuple[Any, ...], like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
         """A call with the meta data of the joint graph's node `like`, whose result is like the fake `value`."""
 
+    def add(self, function: Any, args: tuple[Any, ...], value: Any) -> fx.Node:
+        """A call that no node of the joint graph stands for, whose result is like the fake `value`."""
+
     def call_over(self, written: fx.Node, variant: OutVariant, target: Any, args: tuple[Any, ...], like: fx.Node, value: Any,
                   kwargs: Any = None) -> fx.Node:
         """The same of `target`, with a note that its out variant is to write the result over `written`, one of the arguments."""
@@ -62,6 +65,7 @@ class Emitter:
     made_by_next: is there no code of it, because every schedule puts it right before the op whose code makes its results?
     keeps_bits: has what it makes the bits that its op has in the graph as it was captured, of operands that have theirs?
     trial: shows whether it really does on this machine; None: there is no doubt.
+    returns_operand: is the op's result the operand itself, whose storage nobody else reads then?
     adds_parts: does it add a part to the sum of those before?
     """
 
@@ -69,6 +73,7 @@ class Emitter:
     made_by_next = False
     keeps_bits = True
     trial: Trial | None = None
+    returns_operand = False
     adds_parts = False
 
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:

@@ -18,6 +18,7 @@ import torch
 from ...frontend.draft import BrokenOrder, Op
 from ...frontend.errors import CaptureError
 from ...frontend.price import Price
+from ..clusters.higher_order import as_templates
 from ..compat import pytree
 from ..compat.aot import outputs_of
 from ..compat.dispatch import OpOverload, auto_functionalized_v2, with_effects
@@ -42,7 +43,7 @@ _SMALL = 64  # bytes that every allocator rounds up to
 def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,
           state_bytes: int | None = None, replays: bool = True, trained: Container[int] = (),
           techniques: Container[str] = ("recompute", "in_place"), updates: Updates | None = None,
-          changing: Container[int] = (), results: Container[int] = ()) -> Program:
+          changing: Container[int] = (), results: Container[int] = (), gathers_again: bool = False) -> Program:
     """The program of a joint graph with descriptors, after gradients got the layout of what they belong to.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
@@ -50,6 +51,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     operands?
     trained: as of lay_out_gradients.  techniques: what plans of the program may use.
     updates: what becomes of gradients of the model's parameters; the others, or all, are handed out.
+    gathers_again: may plans run an all-gather twice, because all ranks run the same plan?
     changing, results: arguments, and results of the forward, that code between forward and backward may write to.
 
     Raises CaptureError, and nothing else, with the node named: for an operator that no plan could run, for a read
@@ -57,12 +59,13 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     """
     lowering = None
     try:
+        as_templates(joint, fused=False)  # those that no clusters were formed around
         if price.real and replays:
             as_in_eager(joint)
             tell_apart(joint, trained)
             correct_types(joint, lay_out_sums(joint))
         lay_out_gradients(joint, trained)
-        lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates)
+        lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates, gathers_again)
         return lowering.run(name, changing, results)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
@@ -77,10 +80,11 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
 
 class _Lowering:
     def __init__(self, joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price,
-                 state_bytes: int | None, replays: bool, techniques: Container[str], updates: Updates | None) -> None:
+                 state_bytes: int | None, replays: bool, techniques: Container[str], updates: Updates | None,
+                 gathers_again: bool) -> None:
         self._joint, self._price, self._techniques, self._updates = joint, price, techniques, updates
         self.at: torch.fx.Node | None = None  # the node that is being lowered
-        self._builder = ProgramBuilder(joint, state_bytes, replays)
+        self._builder = ProgramBuilder(joint, state_bytes, replays, gathers_again)
         self._graph = self._builder.graph
         self._forward: list[Any]
         self._backward: list[Any]
@@ -188,7 +192,7 @@ class _Lowering:
             return
         if not isinstance(node.target, OpOverload):
             raise CaptureError(f"{node.name}: {node.target} is no operator on tensors; capture the model without "
-                               "torch.compile, flex attention, control-flow operators and the like")
+                               "torch.compile, control-flow operators and the like")
         arguments = arguments_of(node)
         if node.target._schema.is_mutable:
             lower_write_back(builder, node, arguments)

@@ -1,8 +1,8 @@
 """The tensors of a program that ops may overwrite.
 
 A plan runs an op in place only if no later op of the graph reads the operand.  This module excludes tensors that others may
-see: arguments and results of the graph, operands and results of custom operators (which may keep them), tensors that a
-collective reads asynchronously, and tensors of asynchronous copies.  in_place.py lists the operands that an operator can
+see: arguments and results of the graph, operands and results of custom operators (which may keep them), tensors of a collective
+for which the graph does not wait, and tensors of asynchronous copies.  in_place.py lists the operands that an operator can
 overwrite at all.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import replace
 from torch import fx
 
 from ..compat.dispatch import OpOverload
+from ..ranks.collectives import collective_of
 from ..tensors.effects import communicates
 from ..tensors.operators import arguments_of, is_symbol, leaves, values
 from ..tensors.storages import is_dense, storage
@@ -32,7 +33,7 @@ def pair(builder: ProgramBuilder, joint: fx.GraphModule, outputs: list[int]) -> 
             tensor = builder.find(operand)
             result = op.runs.emitter.result_over(node, name)
             if tensor not in producer or tensor in outputs or producer[tensor] is builder.graph.barrier \
-                    or tensor in op.mutates or storage(operand) in seen or result >= len(op.outputs) \
+                    or tensor in op.mutates or (storage(operand) in seen and not op.runs.emitter.returns_operand) or result >= len(op.outputs) \
                     or tensors[tensor]["bytes"] != tensors[op.outputs[result]]["bytes"]:
                 continue
             op.in_place.append([tensor, op.outputs[result]])
@@ -57,7 +58,7 @@ def _seen_by_others(joint: fx.GraphModule) -> set[int]:
 
 def _keeps_nothing(node: fx.Node) -> bool:
     target = node.target
-    if target is operator.getitem or is_symbol(node.meta.get("val")):
+    if target is operator.getitem or is_symbol(node.meta.get("val")) or collective_of(node) is not None:
         return True
     if not isinstance(target, OpOverload) or target.namespace not in _KNOWN or communicates(target):
         return False

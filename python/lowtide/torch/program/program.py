@@ -77,9 +77,10 @@ class Program:
 
     def movable(self) -> set[int]:
         """The tensors that code can send to the host: a state whose home is there, and what one node alone makes, under one
-        key, and the caller never sees between forward and backward."""
+        key, and the caller never sees between forward and backward; not what has still to arrive."""
         barrier = self.graph.op(self.barrier)
         seen = {*barrier.inputs, *barrier.outputs}
+        seen |= {self.graph.op(op).inputs[0] for op, run in enumerate(self.runs) if run.emitter.returns_operand}
         keys: dict[int, int] = {}  # storage -> how many keys of nodes it has
         for node in self.joint.graph.nodes:
             if node not in self.views and node.target is not operator.getitem:

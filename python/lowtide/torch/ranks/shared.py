@@ -1,8 +1,9 @@
 """Modules that several ranks share: which are rejected, and what to do instead.
 
-FSDP, DDP and tensor parallelism work through hooks around a module's forward and backward, on every rank at once.  A rehearsal
-on one rank (entry.py) would run half of them: parameters would stay gathered, an optimizer made afterwards would hold copies
-that are never updated, and buckets would wait for gradients.  So such modules are rejected before anything is changed.
+FSDP and DDP work through hooks around a module's forward and backward, on every rank at once.  A rehearsal on one rank (entry.py)
+would run half of them: parameters would stay gathered, an optimizer made afterwards would hold copies that are never updated, and
+buckets would wait for gradients.  So such modules are rejected before anything is changed.  Tensor parallelism is in the graph,
+where plans count it.
 """
 
 from __future__ import annotations
@@ -21,19 +22,22 @@ _BLOCKS = ("give each of its blocks a plan of its own, before they are sharded: 
            "options={\"budget\": ...}), with the bytes that one block may take; or train it without Lowtide")
 _WRAP = ("optimize the plain module and wrap what that returns: DistributedDataParallel(lowtide.torch.optimize(module, ...)), whose "
          "buckets are then counted")
+_WHOLE = ("optimize the model that it is a part of, after fully_shard(model) for that as a whole; capture and explain take the model "
+          "before it is sharded")
 
 
-def refuse_shared(module: torch.nn.Module, who: str) -> None:
+def refuse_shared(module: torch.nn.Module, who: str, *, takes_parts: bool = False) -> None:
     """Raises CaptureError for a module that other ranks or devices share, or with a part that they share.
 
-    who: the function that does not take it.  Nothing of the module is touched.
+    who: the function that does not take it.  takes_parts: but it takes parameters of which each rank holds a part (tensor
+    parallelism), since all communication is in the graph then.  Nothing of the module is touched.
     """
     for path, part in module.named_modules():
         reason = _shared_by(part)
         if reason:
             raise CaptureError(f"{who} takes no module that several ranks share, and {_named(path)} is "
                                f"{reason[0]}; {reason[1]}")
-    for path, tensor in (*module.named_parameters(), *module.named_buffers()):
+    for path, tensor in () if takes_parts else (*module.named_parameters(), *module.named_buffers()):
         if _is_dtensor(tensor):
             raise CaptureError(f"{who} takes no module that several ranks share, and {path} is a DTensor, of which "
                                "each rank holds a part; give a plan to the modules whose parameters are whole, or "
@@ -89,7 +93,7 @@ def _shared_by(part: torch.nn.Module) -> tuple[str, str] | None:
         return "under replicate", _WRAP
     fsdp = sys.modules.get("torch.distributed.fsdp")
     if fsdp and isinstance(part, fsdp.FSDPModule):
-        return "under FSDP2 (fully_shard)", _BLOCKS
+        return "under FSDP2 (fully_shard)", _WHOLE
     if fsdp and isinstance(part, fsdp.FullyShardedDataParallel) or any(
             getattr(p, "_fsdp_flattened", False) for p in part.parameters(recurse=False)):
         return "under FSDP (FullyShardedDataParallel)", _BLOCKS

@@ -13,6 +13,7 @@ import torch
 
 from ...frontend.errors import CaptureError
 from .used_gradient import UsedGradient
+from .wrapped import unwrapped
 
 Sizes = dict[int, int]  # storage -> bytes
 
@@ -23,6 +24,7 @@ _LEFT_OVER = 16 << 20  # bytes at most
 
 def storage(t: torch.Tensor) -> int:
     """The identity of t's storage, for as long as somebody keeps it alive (an FX graph its fake tensors', for one)."""
+    t = unwrapped(t)
     if t.layout != torch.strided:
         raise CaptureError(f"the step makes a tensor of layout {t.layout}; only dense tensors have one storage")
     return t.untyped_storage()._cdata
@@ -30,6 +32,7 @@ def storage(t: torch.Tensor) -> int:
 
 def bytes_of(t: torch.Tensor) -> int:
     """Bytes of t's storage, as its device's allocator counts them."""
+    t = unwrapped(t)
     return allocated(int(t.untyped_storage().nbytes()), t.device)  # a fake storage does not know its device
 
 
@@ -62,7 +65,7 @@ def left_over(sizes: Iterable[int], device: torch.device) -> int:
 
 def is_dense(t: Any) -> bool:
     """Is it a tensor with one storage?"""
-    return isinstance(t, torch.Tensor) and t.layout == torch.strided and not isinstance(t, UsedGradient)
+    return isinstance(t, torch.Tensor) and unwrapped(t).layout == torch.strided and not isinstance(t, UsedGradient)
 
 
 def storages(values: Iterable[Any]) -> Sizes:

@@ -23,6 +23,22 @@ class _Traced(BaseException):
         self.joint, self.num_forward_outputs = joint, num_forward_outputs
 
 
+def forward_graph(gm: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule, int] | None:
+    """gm as it is traced without a backward, and how many results it has; None if it cannot be traced."""
+    def alone(module: fx.GraphModule, _: Any) -> Any:
+        (output,) = module.graph.find_nodes(op="output")
+        raise _Traced(module, len(output.args[0]))
+
+    try:
+        with traced_alone(), torch.no_grad(), own_kernels():
+            aot_autograd(fw_compiler=alone, inference_compiler=alone)(gm, inputs)
+    except _Traced as traced:
+        return traced.joint, traced.num_forward_outputs
+    except Exception:
+        return None
+    return None
+
+
 def joint_graph(gm: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule, int] | None:
     """Forward and backward of gm and how many of the results are the forward's; None if it has no backward."""
     if not any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):

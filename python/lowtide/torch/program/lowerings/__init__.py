@@ -5,6 +5,7 @@
 * random_draws.py: a large random draw may be repeated, from the generator's state before it.
 * barrier.py: returns to the user between forward and backward.
 * cluster.py: what Inductor compiled of several ops, as one.
+* collective.py: a functional collective, which returns at once, and the wait for it.
 * call.py: every other node, which is one op.  in_place.py: the operands that its operator can overwrite.
 
 To add one, write its file and insert its Lowering here, before those that would match its nodes.
@@ -20,13 +21,15 @@ from ..program import Program
 from .batch_norm import BatchNorm, BatchNormBackward
 from .call import Call
 from .cluster import ClusterLowering
+from .collective import Collective, Wait
 from .dropout import Dropout
 from .interface import Lowering
 from .random_draws import RandomDraw
 
 __all__ = ["LOWERINGS", "Lowering", "lowering_of"]
 
-LOWERINGS: tuple[Lowering, ...] = (ClusterLowering(), Dropout(), BatchNorm(), BatchNormBackward(), RandomDraw(), Call())
+LOWERINGS: tuple[Lowering, ...] = (ClusterLowering(), Dropout(), BatchNorm(), BatchNormBackward(), RandomDraw(),
+                                  Collective(), Wait(), Call())
 
 
 def lowering_of(node: fx.Node, arguments: dict[str, Any]) -> Lowering:

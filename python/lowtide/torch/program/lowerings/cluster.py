@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ...clusters.cluster import Cluster, Site, Twin, known_cluster
+from ...clusters.cluster import CLUSTER, Cluster, Site, Twin, cluster_of_node
 from ...clusters.rewrite import BORDERS
 from ...tensors.operators import leaves, values
 from ...tensors.storages import storage
@@ -21,8 +21,6 @@ from ..describe import describe
 from ..emitter import BOXED, DIRECT, Code, Emitter
 from ..in_place import OutVariant
 from .interface import Lowering
-
-_CLUSTER = torch.ops.lowtide.cluster.default
 
 
 class _ClusterEmitter(Emitter):
@@ -56,20 +54,16 @@ class _ClusterEmitter(Emitter):
 
 class ClusterLowering(Lowering):
     def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
-        return node.target is _CLUSTER
+        return node.target is CLUSTER
 
     def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
         cluster = cluster_of_node(node)
-        attributes = {"ops": cluster.names, "borders": node.meta.get(BORDERS, [])}
-        op = builder.op(node, _EMITTER, leaves(values(arguments["given"])), builder.new(node), attributes=attributes)
+        attributes = {} if cluster.kind else {"ops": cluster.names, "borders": node.meta.get(BORDERS, [])}
+        op = builder.op(node, _EMITTER, leaves(values(arguments["given"])), builder.new(node), word=cluster.kind, flops=cluster.flops,
+                        attributes=attributes)
         describe(builder, op, arguments, {"": node.meta["val"]})
         op.recomputable = cluster.repeats
         builder.graph.op(op)
-
-
-def cluster_of_node(node: fx.Node) -> Cluster:
-    """The cluster that a node of a joint graph calls."""
-    return known_cluster(str(node.args[0]))
 
 
 def _call_of(cluster: Cluster, over: Twin | None = None) -> Callable[..., Any]:
@@ -77,7 +71,7 @@ def _call_of(cluster: Cluster, over: Twin | None = None) -> Callable[..., Any]:
     site = Site(cluster, over)
 
     def call(*given: Any) -> Any:
-        return _CLUSTER(cluster.key, list(given))
+        return CLUSTER(cluster.key, list(given))
 
     call.__name__ = call.__qualname__ = repr(cluster)  # by which FX prints it
     setattr(call, BOXED, site.checked)

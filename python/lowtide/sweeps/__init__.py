@@ -1,0 +1,1 @@
+"""Plans of many graphs with many settings, on several cores or machines: see `lowtide.sweep`."""
