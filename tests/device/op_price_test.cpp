@@ -68,6 +68,26 @@ TEST_CASE("prices: barriers, states and assertions are free; collectives take th
         collective_ns(a100(), 4 << 20));
 }
 
+TEST_CASE("prices: a collective of some ranks sends their share, and no buffer of the group") {
+  const auto sent = [](const std::string& kind, std::int64_t ranks) {
+    GraphBuilder builder;
+    const TensorId part = builder.add_tensor(tensor({1 << 18}));
+    const TensorId whole = builder.add_tensor(tensor({1 << 20}));
+    const TensorId buffer = builder.add_tensor(tensor({1 << 22}));
+    Op op;
+    op.kind = kind;
+    op.results = {
+        {.argument = "", .tensor = whole, .shape = {1 << 20}, .strides = {1}, .dtype = "f32"}};
+    op.arguments = {{"lowtide.ranks", {ranks}}};
+    builder.add_op(std::move(op), {part}, {whole, buffer});
+    return price(builder.build());
+  };
+  CHECK(sent("_c10d_functional.all_gather_into_tensor", 4) == collective_ns(a100(), 3 << 20));
+  CHECK(sent("_c10d_functional.all_reduce", 4) == collective_ns(a100(), 6 << 20));
+  CHECK(sent("_c10d_functional.all_reduce", 1) == collective_ns(a100(), 0));
+  CHECK(sent("_c10d_functional.broadcast", 4) == collective_ns(a100(), 4 << 20));
+}
+
 TEST_CASE("prices: an error beyond 63 bits names the op") {
   const auto most = [](const Op&) { return std::optional(std::int64_t{INT64_MAX}); };
   Device slow = a100();

@@ -105,3 +105,30 @@ def test_plans_that_no_model_says_are_refused(tmp_path):
         model.save(tmp_path / "planned.onnx", moved)
     with pytest.raises(lowtide.PlanError):
         model.save(tmp_path / "planned.onnx", lowtide.Plan([("compute", 1)]))
+
+
+def test_a_plan_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path / "cache"))
+    path = saved(random_model(3), tmp_path / "given.onnx")
+
+    def planned():
+        model = lowtide.onnx.load(path, {"batch": 3})
+        return model.plan(work=2_000, time=None), model.plan("act:80%", work=2_000, time=None)
+
+    first = planned()
+    monkeypatch.setattr("lowtide.onnx.model.Model._searched", None)  # no search
+    for a, b in zip(first, planned(), strict=True):
+        assert b.found_by == "kept" and b.plan.steps == a.plan.steps
+        assert (b.status, b.peak, b.duration, b.bound, b.budget) == (a.status, a.peak, a.duration, a.bound, a.budget)
+    for file in (tmp_path / "cache/outcomes").iterdir():
+        file.write_text(file.read_text().replace('["compute", 0]', '["compute", 1]'))  # a plan no more
+    monkeypatch.undo()
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path / "cache"))
+    assert planned()[0].found_by != "kept"
+
+
+def test_what_no_model_can_follow_is_refused_before_the_search(tmp_path, monkeypatch):
+    model = lowtide.onnx.load(saved(random_model(3), tmp_path / "given.onnx"), {"batch": 3})
+    monkeypatch.setattr("lowtide.onnx.model.Model._searched", None)
+    with pytest.raises(lowtide.onnx.ModelError, match="can follow the techniques recompute and in_place alone, not split"):
+        model.plan("80%", techniques="split")

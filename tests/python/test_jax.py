@@ -1,5 +1,6 @@
 """lowtide.jax: budgets by XLA's own count, the same results, and steps of every form in the place of jax.jit."""
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -150,6 +151,18 @@ def test_donated_arguments_are_given_up(exact):
     close(planned(given, *batch), expected)
     assert all(w.is_deleted() for w in given)
     assert planned.report.own_total < total_of(step, weights, *batch)
+
+
+def test_arguments_may_have_any_attributes():
+    """Variables of Flax have all attributes of their arrays' stand-ins, as this class has that of an ArgInfo."""
+    @jax.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Box:
+        array: object
+        donated = True
+
+    planned = optimize(lambda box: Box(box.array * 2), Box(jnp.ones(4)), budget="100%")
+    equal(planned(Box(jnp.ones(4))).array, 2 * jnp.ones(4))
 
 
 @pytest.mark.parametrize("exact", [False, True])

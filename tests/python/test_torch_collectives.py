@@ -5,6 +5,7 @@ Two processes in one gloo group serve the tests of whole steps (rank_support.py)
 
 import collections
 import os
+import subprocess
 
 import pytest
 
@@ -18,10 +19,13 @@ import torch.nn.functional as F
 from lowtide.torch.graphs.planning import GraphPlanner
 from lowtide.torch.pricing.costs import roofline
 from lowtide.torch.ranks import collectives
+from package_support import BINARY
 from rank_support import ranks
 from torch import nn
 from torch.distributed import _functional_collectives as functional
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 OPTIONS = {"work": 20_000, "time": None, "fallback": "error"}
@@ -110,9 +114,9 @@ class SmallGPT(nn.Module):
 class Functional(nn.Module):
     """Parameters in shards that are gathered where they are used, and the other collectives in its code."""
 
-    def __init__(self, layers=4):
+    def __init__(self):
         super().__init__()
-        self.shards = nn.ParameterList(nn.Parameter(torch.randn(WIDTH // 2, WIDTH) / 6) for _ in range(layers))
+        self.shards = nn.ParameterList(nn.Parameter(torch.randn(WIDTH // 2, WIDTH) / 6) for _ in range(4))
 
     def forward(self, x):
         group = dist.group.WORLD
@@ -129,14 +133,22 @@ class Functional(nn.Module):
         return torch.randn(128, WIDTH, generator=torch.Generator().manual_seed(rank))
 
 
-class Sharded(Functional):
-    """With more bytes of parameters than of activations."""
+class Sharded(nn.Module):
+    """Parameters that are DTensors in shards, each gathered where it is used, as SimpleFSDP does: more bytes than of activations."""
 
     def __init__(self):
-        super().__init__(layers=10)
+        super().__init__()
+        mesh = dist.device_mesh.init_device_mesh("cpu", (2,))
+        self.weights = nn.ParameterList(nn.Parameter(distribute_tensor(torch.randn(WIDTH, WIDTH) / 6, mesh, [Shard(0)]))
+                                        for _ in range(6))
+
+    def forward(self, x):
+        for weight in self.weights:
+            x = x + torch.tanh(x @ weight.redistribute(placements=[Replicate()]).to_local(grad_placements=[Partial("avg")]))
+        return x.square().mean()
 
     def example(self, rank):
-        return super().example(rank)[:4]
+        return torch.randn(4, WIDTH, generator=torch.Generator().manual_seed(rank))
 
 
 MODELS = {"sharded": Sharded, "tensor parallel": SmallGPT, "functional": Functional}
@@ -245,8 +257,6 @@ def _of_an_eager_collective(rank):
     weight = nn.Parameter(torch.ones(WIDTH, WIDTH))
 
     def work(x, y):
-        from torch.distributed.tensor import DTensor, Replicate
-
         return DTensor.from_local(torch.tanh(x @ weight) * y, mesh, [Replicate()])
 
     compiled = torch.compile(work, backend="lowtide", options=OPTIONS | {"budget": "100%"})
@@ -262,6 +272,31 @@ def _of_an_eager_collective(rank):
 
 def test_arguments_may_be_on_their_way_and_results_may_be_dtensors(both):
     assert both(_of_an_eager_collective) == [["DTensor", True]] * 2
+
+
+def _whole_step(rank):
+    """A step with its backward, its collectives and its update in one graph, as make_fx traces it."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    torch.manual_seed(0)
+    given = [*(torch.randn(WIDTH // 2, WIDTH) / 6 for _ in range(6)), torch.randn(16, WIDTH)]
+
+    def step(*given):
+        *shards, x = given
+        shards = [shard.detach().requires_grad_() for shard in shards]
+        for shard in shards:
+            x = x + torch.tanh(x @ functional.all_gather_tensor_autograd(shard, 0, dist.group.WORLD))
+        loss = x.square().mean()
+        return loss, *(shard - 0.1 * gradient for shard, gradient in zip(shards, torch.autograd.grad(loss, shards), strict=True))
+
+    expected = step(*given)
+    run = lowtide.torch.backend(make_fx(step, tracing_mode="fake")(*given), given, options=OPTIONS | {"budget": "85%"})
+    exact = all(map(torch.equal, expected, run(*given)))
+    peak = min(lowtide.torch.measure_peak(lambda: run(*given), held=given) for _ in range(3))
+    return exact, peak <= lowtide.torch.reports()[-1].budget
+
+
+def test_a_whole_step_that_make_fx_has_traced_is_planned(both):
+    assert both(_whole_step) == [(True, True)] * 2
 
 
 # ---- one rank
@@ -307,6 +342,15 @@ def test_a_gather_and_its_wait_are_repeatable_where_all_ranks_run_one_plan(alone
     for op in by_kind(graph, ""):
         collective = graph.op(graph.tensor(op.inputs[0]).producer) if "wait" in op.kind else op
         assert op.recomputable == ("all_gather" in collective.kind)
+
+
+def test_a_captured_graph_is_priced_again_as_it_was(alone, tmp_path):
+    """`convert --device` and `capture(costs=)` are one formula."""
+    files = [str(tmp_path / name) for name in ("captured.graph.json", "priced.graph.json")]
+    lowtide.torch.capture(built("functional"), torch.randn(128, WIDTH), costs="h100").save(files[0])
+    subprocess.run([BINARY, "convert", *files, "--device", "h100"], check=True)
+    captured, priced = map(lowtide.Graph.load, files)
+    assert [op.time for op in by_kind(captured, "")] == [op.time for op in by_kind(priced, "")]
 
 
 def test_a_wrapper_of_several_tensors_has_no_plan():

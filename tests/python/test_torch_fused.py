@@ -271,3 +271,116 @@ def test_the_old_word_for_it_is_taken_with_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert settings.inner == "fused" and settings.on(torch.device("cpu")).inner == "fused"
+
+
+class Convolved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Conv2d(n, 8, 3, padding=1) for n in (3, 8, 8))
+        self.norm, self.out = nn.BatchNorm2d(8), nn.Linear(8 * 36, 4)
+
+    def forward(self, x):
+        y = self.norm(self.a(x)).relu()
+        y = y + self.b(y).sigmoid()
+        y = nn.functional.interpolate(self.c(y), scale_factor=2.0, mode="nearest")[:, :, :6, :6]
+        return self.out(y.flatten(1)).square().mean(), y
+
+
+def test_convolutions_read_what_lies_channels_last(uncompiled):
+    module, inputs = fresh(lambda: (Convolved(), (torch.randn(4, 3, 6, 6),)))
+    mine, step, _ = planned(module, inputs, "1GiB")
+    (loss, features), (expected, same) = step(*inputs), module(*inputs)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(features, same)
+    assert features.stride() == same.stride()  # results lie as in eager execution
+    graph = lowtide.torch.reports()[-1].graph
+    read = [operand for op in graph.order if "aten.convolution" in graph.op(op).kind for operand in graph.op(op).operands
+            if operand["argument"] in ("input", "grad_output")]
+    assert len(read) == 3 + 2 * 3 and all(operand["strides"][1] == 1 for operand in read)
+    loss.backward()
+    expected.backward()
+    for got, other in zip(mine.parameters(), module.parameters(), strict=True):
+        torch.testing.assert_close(got.grad, other.grad)
+        assert got.grad.stride() == other.grad.stride()
+
+
+def test_what_moves_for_convolutions_is_read_as_it_lay_where_it_must_be(uncompiled):
+    """By views that other strides do not allow, as_strided, and kernels of libraries."""
+    class Read(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(4, 4, 1)
+
+        def forward(self, x):
+            y = self.conv(x).relu()
+            rows = y.view(len(y), 4, -1)
+            return (rows @ rows.transpose(1, 2)).sum() + y.as_strided((3,), (2,)).sum() + torch.sort(y, 1)[0].mul(y).sum()
+
+    module, inputs = fresh(lambda: (Read(), (torch.randn(2, 4, 5, 5),)))
+    mine, step, report = planned(module, inputs, "1GiB")
+    assert report.fused_kernels
+    loss, expected = step(*inputs), module(*inputs)
+    torch.testing.assert_close(loss, expected)
+    loss.backward()
+    expected.backward()
+    for got, other in zip(mine.parameters(), module.parameters(), strict=True):
+        torch.testing.assert_close(got.grad, other.grad)
+
+
+def test_a_dimension_of_one_element_may_have_any_stride():
+    like = torch.empty(2, 3, 1, 1).contiguous(memory_format=torch.channels_last)
+    given = torch.empty_strided((2, 3, 1, 1), (3, 1, 7, 5))
+    assert clusters._lies_like(given, like) and not clusters._lies_like(given.transpose(0, 1), like)
+    assert not clusters._lies_like(given.double(), like)
+
+
+def test_stances_functions_and_inference(uncompiled):
+    module, x = Sized(), torch.randn(6, 16)
+    options = {"budget": "1GiB", "inner": "fused", "costs": "cpu", "fallback": "error"}
+    step = torch.compile(module, backend="lowtide", options=options)
+    with torch.compiler.set_stance("force_eager"):
+        assert torch.equal(step(x), module(x))
+    step(x).backward()
+    with torch.compiler.set_stance("fail_on_recompile"):
+        step(x)
+        with pytest.raises(RuntimeError, match="fail_on_recompile"):
+            step(x.double())
+    with torch.compiler.set_stance("eager_on_recompile"):
+        assert torch.equal(step(x[:3]), module(x[:3]))
+    torch._dynamo.reset()
+    marked = torch.randn(7, 16)
+    torch._dynamo.mark_dynamic(marked, 0)
+    step = torch.compile(module, backend="lowtide", options=options)
+    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+        for given in (marked, torch.randn(8, 16), torch.randn(9, 16)):
+            torch.testing.assert_close(step(given), module(given))
+    torch._dynamo.reset()
+    with torch.inference_mode():
+        torch.testing.assert_close(torch.compile(module, backend="lowtide", options=options)(x), module(x))
+
+    def function(a, b):
+        b.mul_(2)
+        return (a.sin() * b).relu().sum(0), a + 1
+
+    given, same = (x, x.clone()), (x, x.clone())
+    for got, other in zip(torch.compile(function, backend="lowtide", options=options)(*given), function(*same), strict=True):
+        torch.testing.assert_close(got, other)
+    assert torch.equal(given[1], same[1]) and lowtide.torch.reports()[-1].fused_kernels
+
+
+def test_layouts_keep_views_views(uncompiled, monkeypatch):
+    """What follows from a tensor that has moved has storages of its own, and views of these stay no ops."""
+    class Read(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.out = nn.Conv2d(4, 4, 1), nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.out(self.conv(x).relu().mean((2, 3)).view(-1, 2, 2).flatten(1)).square().mean()
+
+    def graph():
+        return lowtide.torch.capture(Read(), torch.randn(2, 4, 5, 5), fused=True, costs="measured")
+
+    moved = graph()
+    monkeypatch.setattr("lowtide.torch.clusters.layout.wants_channels_last", lambda _: False)
+    assert len(moved.order) == len(graph().order) + 2  # copies of the input, and of the gradient of the convolution's weight

@@ -176,7 +176,7 @@ def test_torch_compile_of_what_ranks_share_is_exact(both, kind):
     for exact, planned, said in both(_compiled, kind):
         assert exact
         assert planned > 0
-        assert sum("parameters that FSDP has gathered" in words for words in said) == ("FSDP" in kind)
+        assert sum("parameters that FSDP has gathered" in words for words in said) == ("FSDP1" in kind)
 
 
 # ---- operators of the user's own

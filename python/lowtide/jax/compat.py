@@ -18,7 +18,7 @@ except ImportError as error:  # missing, or too old to have this
 from ..frontend.errors import CaptureError
 
 __all__ = ["KEEPS_BARRIERS", "BindContext", "ClosedJaxpr", "Jaxpr", "Literal", "Var", "abstract", "argument_names", "array_key",
-           "bind", "closed", "context_of", "copied", "device_of", "get_aval", "has_marks", "inner_jaxprs", "is_array", "is_tracer", "nbytes", "raw", "scope_of", "shape_of", "sub_jaxpr"]
+           "bind", "closed", "context_of", "copied", "device_of", "get_aval", "has_marks", "inner_jaxprs", "is_array", "is_info", "is_tracer", "nbytes", "raw", "scope_of", "shape_of", "sub_jaxpr"]
 
 BindContext = Any  # of an equation: the precision, where it computes and the like
 
@@ -76,9 +76,14 @@ def abstract(leaf: Any) -> Hashable:
     return tuple(aval.shape), str(aval.dtype), getattr(aval, "weak_type", False)
 
 
+def is_info(leaf: Any) -> bool:
+    """Is it what JAX says of an argument (an ArgInfo)?  Objects of libraries may have all of its attributes."""
+    return isinstance(leaf, jax.stages.ArgInfo)
+
+
 def argument_names(args_info: Any) -> list[str]:
     """The names of a step's traced arguments, for people: "args[0]['w']", "kwargs['x']"."""
-    paths = jax.tree_util.tree_leaves_with_path(args_info, is_leaf=lambda leaf: hasattr(leaf, "donated"))
+    paths = jax.tree_util.tree_leaves_with_path(args_info, is_leaf=is_info)
     return [("args" if path[0].idx == 0 else "kwargs") + jax.tree_util.keystr(path[1:]) for path, _ in paths]
 
 

@@ -38,8 +38,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="whose times to estimate (default: cpu)")
     parser.add_argument("--free-inputs", action="store_true", help="reuse the memory of inputs that have been read")
     parser.add_argument("--budget", metavar="BYTES", help="plan for this budget, as of lowtide plan: 12MiB, 60%%, act:60%%")
-    parser.add_argument("--order", choices=("free", "given"), default="free", help="of the planned nodes (default: free)")
-    parser.add_argument("--techniques", default="recompute,in_place", metavar="NAMES", help="with --budget (default: recompute,in_place)")
+    parser.add_argument("--order", choices=("free", "given"), help="with --budget: of the planned nodes (default: free)")
+    parser.add_argument("--techniques", metavar="NAMES", help="with --budget (default: recompute,in_place)")
     parser.add_argument("--time", type=float, metavar="SECONDS", help="for all searches together (default: 5; none with --work)")
     parser.add_argument("--work", type=int, metavar="N", help="limit each search by counted work: the same result on every machine")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
@@ -55,6 +55,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.tensors and not options.tflite_micro:
         parser.error("--tensors needs --tflite-micro")
+    for option in ("order", "techniques"):
+        if getattr(options, option) and not options.budget:
+            parser.error(f"--{option} needs --budget: without one, the table shows them all")
     if options.time is None and options.work is None:
         options.time = 5.0
     return options
@@ -83,8 +86,8 @@ def _table(model: Model, options: argparse.Namespace) -> lowtide.Plan:
 
 
 def _with_budget(model: Model, options: argparse.Namespace) -> lowtide.Plan:
-    outcome = model.plan(options.budget, order=options.order, time=options.time, work=options.work, seed=options.seed,
-                         techniques=options.techniques)
+    outcome = model.plan(options.budget, order=options.order or "free", time=options.time, work=options.work, seed=options.seed,
+                         techniques=options.techniques or "recompute,in_place")
     assert outcome.plan is not None
     print(json.dumps(_figures(model, outcome), indent=1) if options.json else _words(model, outcome))
     return outcome.plan

@@ -11,6 +11,7 @@ import onnx
 import lowtide
 
 from ..frontend.options import Options
+from ..frontend.planning.kept import kept
 from ..frontend.planning.search import Found, refusal
 from ..frontend.planning.smallest import Limits, smallest
 from ..frontend.roofline import DEVICES
@@ -52,9 +53,16 @@ class Model:
             raise ModelError(f"a planned model can follow the techniques {' and '.join(_TECHNIQUES)} alone, not "
                              f"{', '.join(sorted(asked.techniques - set(_TECHNIQUES)))}; lowtide.plan takes its graph with others")
         if budget is None:
-            found = lowtide.fit(self.graph, "0%", order=asked.order, techniques=["in_place"], **limits.share(1)).outcome
-            assert found is not None, "the given order is such a plan"
-            return found
+            techniques = ["in_place"]
+        return kept(self.graph, asked.order, techniques, (budget and asked.budget, asked.plan_key()),
+                    lambda: self._searched(budget is None, asked, techniques, limits))
+
+    def _searched(self, leanest: bool, asked: Options, techniques: list[str], limits: Limits) -> lowtide.Outcome:
+        """leanest: the smallest peak instead of the budget of the options."""
+        if leanest:
+            fitting = lowtide.fit(self.graph, "0%", order=asked.order, techniques=techniques, **limits.share(1)).outcome
+            assert fitting is not None, "the given order is such a plan"
+            return fitting
         problem = lowtide.Problem(self.graph, asked.budget, order=asked.order, techniques=techniques)
         outcome = lowtide.plan(problem, solver=asked.solver, options=dict(asked.solver_options), **limits.share(1))
         if outcome.plan is None:

@@ -26,8 +26,10 @@ from .device.meter import measure_peak
 from .device.rates import measure_device
 from .optimizer.accumulating import accumulate
 from .ranks.failure import RankError
+from .ranks.mesh import Shard
 from .step_errors import UpdateError, WrittenError
 
-__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "RankError", "Report", "Step", "UnsupportedTorchError",
+__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "RankError", "Report", "Shard", "Step",
+           "UnsupportedTorchError",
            "UpdateError", "WrittenError", "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports",
            "set_default", "step"]

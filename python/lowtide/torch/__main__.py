@@ -9,6 +9,9 @@ called as loss(module, *inputs) and returns the loss, or a tuple that begins wit
 place the module's own result is the loss.  With --batch the function is called with the batch size.  It
 runs while new tensors are fake: a model of any size takes no memory.
 
+With --mesh the graph is that of one rank of several (docs/how-to/plan-for-a-cluster.md), and with --budget a
+table of meshes and batch sizes is printed: which fit, and at which cost.
+
 The graph holds the forward, a barrier, and the backward.  Bytes are those of storages; times are ns
 from a roofline model of the named GPU (roofline.py), never measured; what kernels take beyond the results
 that they show is not known and counts 0.  What becomes of views and updates in place is said in lowering.py, what of
@@ -25,6 +28,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import lowtide
 
@@ -32,11 +36,12 @@ from ..frontend.errors import CaptureError
 from ..frontend.roofline import DEVICES
 from .api import example_models
 from .api.capture import capture
+from .api.mesh_table import mesh_table
 from .tracing.fake_step import DTYPES, Built
 
 
-def _find(model: str) -> Callable[..., Built]:
-    """`package.module:function` or `path/to/file.py:function` -> the function."""
+def _find(model: str, what: str = "function") -> Any:
+    """`package.module:name` or `path/to/file.py:name` -> the function or value of that name."""
     place, _, function = model.rpartition(":")
     if not place or not function:
         raise CaptureError(f"{model!r} is neither a built-in example nor MODULE:FUNCTION or FILE.py:FUNCTION")
@@ -57,19 +62,19 @@ def _find(model: str) -> Callable[..., Built]:
     except Exception as error:  # a user's file may raise anything
         raise CaptureError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
     found = getattr(module, function, None)
-    if not callable(found):
-        raise CaptureError(f"{place} has no function {function}")
+    if found is None or what == "function" and not callable(found):
+        raise CaptureError(f"{place} has no {what} {function}")
     return found
 
 
-def _builder(options: argparse.Namespace) -> tuple[Callable[[], Built], str]:
+def _builder(options: argparse.Namespace, batch: int | None) -> tuple[Callable[[], Built], str]:
     """The builder of the model on the command line, and a name for its graph."""
     example = example_models.EXAMPLES.get(options.model)
     if example:
-        batch = options.batch or example.batch
+        batch = batch or example.batch
         return partial(example.build, batch), f"{example.title} training, batch {batch} x {example.item}"
     function = _find(options.model)
-    given = () if options.batch is None else (options.batch,)
+    given = () if batch is None else (batch,)
     try:
         inspect.signature(function).bind(*given)
     except TypeError as error:
@@ -86,9 +91,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("model", metavar="MODEL",
                         help=f"{', '.join(example_models.EXAMPLES)}, or MODULE:FUNCTION or FILE.py:FUNCTION that "
                              "returns (module, inputs, loss function)")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE",
-                        help="where to write; compressed if it ends in .gz")
-    parser.add_argument("--batch", type=int, metavar="N", help="batch size (the examples have a default)")
+    parser.add_argument("-o", "--output", metavar="FILE",
+                        help="where to write; compressed if it ends in .gz; with --budget a folder for graphs and results")
+    parser.add_argument("--batch", type=_numbers, metavar="N",
+                        help="batch size (the examples have a default); of a table a list: 1,2,4")
     parser.add_argument("--device", choices=DEVICES, default="a100", help="whose times to estimate (default: a100)")
     parser.add_argument("--dtype", choices=DTYPES, default="f32",
                         help="f32: as built; bf16: all of it; amp: autocast to bf16 (default: f32)")
@@ -100,22 +106,68 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--state-home", choices=("device", "host"), default="device",
                         help="where the state of --update is between steps (default: device)")
     parser.add_argument("--fused", action="store_true", help="with clusters of ops that Inductor makes kernels of as ops")
+    parser.add_argument("--mesh", type=_meshes, metavar="DPxTP",
+                        help="the step of one of data-parallel times tensor-parallel ranks; of a table a list: 64x1,8x8")
+    parser.add_argument("--shard", metavar="NAME",
+                        help="what a rank holds: fsdp (the default), ddp, or FILE.py:NAME or MODULE:NAME of a lowtide.torch.Shard")
+    parser.add_argument("--budget", metavar="B", help="plan every mesh and batch for this budget (80GiB), and print a table")
+    parser.add_argument("--time", type=float, metavar="S", help="seconds for one plan of the table (default: 10)")
+    parser.add_argument("--work", type=int, metavar="N", help="limit on counted work of one plan, instead of --time")
     parser.add_argument("--name", help="the graph's name, for people")
     options = parser.parse_args(arguments)
-    if options.batch is not None and options.batch < 1:
-        parser.error("--batch must be at least 1")
+    if options.budget is None and options.output is None:
+        parser.error("the following arguments are required: -o/--output, or --budget for a table")
+    if options.budget is None and (len(options.batch or ()) > 1 or len(options.mesh or ()) > 1):
+        parser.error("several batch sizes and meshes make a table: give --budget")
+    if options.budget is not None and options.mesh is None:
+        parser.error("a table is of meshes: give --mesh (1x1 for one device)")
     return options
+
+
+def _numbers(text: str) -> list[int]:
+    numbers = [int(part) for part in text.split(",")]
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return numbers
+
+
+def _meshes(text: str) -> list[tuple[int, int]]:
+    meshes = []
+    for part in text.split(","):
+        dp, _, tp = part.partition("x")
+        if not (dp.isdecimal() and tp.isdecimal() and int(dp) and int(tp)):
+            raise argparse.ArgumentTypeError(f"{part!r} is not DPxTP, as 8x4 is")
+        meshes.append((int(dp), int(tp)))
+    return meshes
+
+
+def _shard(options: argparse.Namespace) -> Any:
+    if options.shard in (None, "fsdp", "ddp"):
+        return options.shard
+    return _find(options.shard, "value")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns 0, or 2 after saying on standard error what is wrong."""
     options = _parse(arguments)
     try:
-        build, title = _builder(options)
-        fused = ", fused" if options.fused else ""
-        name = options.name or f"{title}, {DTYPES[options.dtype]}{fused}, {DEVICES[options.device].title}"
-        graph = capture(build, name=name, costs=options.device, dtype=options.dtype, optimizer=options.optimizer,
-                        update=options.update, state_home=options.state_home, fused=options.fused)
+        shard = _shard(options)
+
+        def captured(mesh: tuple[int, int] | None, batch: int | None) -> lowtide.Graph:
+            build, title = _builder(options, batch)
+            words = "" if mesh is None else f", a rank of {mesh[0]}x{mesh[1]}"
+            name = options.name or (f"{title}, {DTYPES[options.dtype]}{', fused' if options.fused else ''}, "
+                                    f"{DEVICES[options.device].title}{words}")
+            return capture(build, name=name, costs=options.device, dtype=options.dtype, optimizer=options.optimizer,
+                           update=options.update, state_home=options.state_home, fused=options.fused, mesh=mesh,
+                           shard=shard)
+
+        if options.budget is not None:
+            limits = {key: getattr(options, key) for key in ("time", "work") if getattr(options, key) is not None}
+            cases = [(mesh, batch) for mesh in options.mesh for batch in options.batch or [1]]
+            print(mesh_table(captured, cases, options.budget, limits, options.output))
+            return 0
+        graph = captured(options.mesh[0] if options.mesh else None, options.batch[0] if options.batch else None)
         graph.save(options.output)
     except (CaptureError, ValueError, OSError, lowtide.Error) as error:
         print(f"lowtide.torch: {error}", file=sys.stderr)

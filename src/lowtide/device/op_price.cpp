@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "lowtide/base/error.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr std::string_view kState = "lowtide.random_state", kMask = "lowtide.dropout_mask",
                            kApply = "lowtide.dropout_apply",
                            kStatistics = "lowtide.batch_norm_stats";
+// The literal argument with the size of a process group.
+constexpr std::string_view kRanks = "lowtide.ranks";
 
 class Pricer {
  public:
@@ -74,17 +77,45 @@ class Pricer {
     return computed_in(graph_.op(op).kind, found);
   }
 
+  // Each rank of a ring sends its share of all bytes; a broadcast, or a collective of an unknown
+  // number of ranks, sends all.
   std::int64_t collective(OpId op, std::string_view kind) const {
-    if (kind.find("wait_tensor") != std::string_view::npos) return 0;
-    const auto sum = [&](std::span<const TensorId> tensors) {
-      Bytes all;
-      for (const TensorId id : tensors) all += graph_.bytes(id);
-      return all.count();
+    const auto is = [&](std::string_view word) {
+      return kind.find(word) != std::string_view::npos;
     };
-    const bool twice = kind.find("all_reduce") != std::string_view::npos ||
-                       kind.find("allreduce") != std::string_view::npos;
-    const std::int64_t moved = std::max(sum(graph_.inputs(op)), sum(graph_.outputs(op)));
-    return collective_ns(device_, checked_mul_div(moved, twice ? 2 : 1, 1, Rounding::floor));
+    if (is("wait_tensor")) return 0;
+    const std::int64_t moved =
+        std::max(sum(graph_.inputs(op)), sum(graph_.outputs(op)) - held_meanwhile(op));
+    const std::int64_t passes = is("all_reduce") || is("allreduce") ? 2 : 1;
+    const std::int64_t ranks = is("broadcast") ? 0 : stated_ranks(graph_.op(op));
+    const std::int64_t all = checked_mul_div(moved, passes, 1, Rounding::floor);
+    return collective_ns(
+        device_, ranks > 0 ? checked_mul_div(all, ranks - 1, ranks, Rounding::ceil) : all);
+  }
+
+  std::int64_t sum(std::span<const TensorId> tensors) const {
+    Bytes all;
+    for (const TensorId id : tensors) all += graph_.bytes(id);
+    return all.count();
+  }
+
+  // The bytes of outputs that are none of the op's results: buffers of the process group.
+  std::int64_t held_meanwhile(OpId op) const {
+    const std::vector<Operand>& results = graph_.op(op).results;
+    Bytes held;
+    for (const TensorId id : graph_.outputs(op))
+      if (!results.empty() && std::ranges::find(results, id, &Operand::tensor) == results.end())
+        held += graph_.bytes(id);
+    return held.count();
+  }
+
+  // 0 if the op does not say it.
+  static std::int64_t stated_ranks(const Op& op) {
+    for (const Argument& argument : op.arguments)
+      if (argument.name == kRanks)
+        if (const auto* ranks = std::get_if<std::int64_t>(&argument.value.value))
+          return std::max<std::int64_t>(*ranks, 0);
+    return 0;
   }
 
   const Graph& graph_;

@@ -33,6 +33,7 @@ Limits = Mapping[str, Any]  # time or work, as of lowtide.plan
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _LIMITS: Limits = {"time": 0.2}  # of planning for one graph and fraction
 _HALVINGS = 4  # of the range in which the smallest budget lies
+_WORSE = 2  # fractions in a row that take more time, after which no smaller one is tried
 _NEARER = 3  # of the range of fractions in which the best one lies
 _LITTLE = 0.02  # of all savings, so much of which one graph need not be limited
 
@@ -147,7 +148,8 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
         keys = {key: replace(captured, program=captured.program.without_kept()) for key, captured in captured_graphs.items()}
         assignments = share_budget([replace(pass_, captured=keys[pass_.captured.key],
                                             waiting=tuple(keys[captured.key] for captured in pass_.waiting)) for pass_ in passes],
-                                   budget, order, fixed, told, varies, between, limits)
+                                   budget, order, fixed, told, varies,
+                                   [replace(moment, waiting=tuple(keys[captured.key] for captured in moment.waiting)) for moment in between], limits)
         return {key: replace(assignments[captured.key], keeps=not captured_graphs[key].program.kept) for key, captured in keys.items()}
     if best is None:
         fewest = constraints_of(passes, {key: captured_graphs[key].saves[0] for key in waiting})
@@ -170,13 +172,17 @@ def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: 
     def tried(fraction: float) -> tuple[int, dict[str, Assignment]] | None:
         return _try(passes, captured_graphs, waiting, fraction, limit, order, told, between, limits)
 
+    least = sum(pass_.captured.program.graph.duration for pass_ in passes if not pass_.backward)
     best: tuple[int, dict[str, Assignment]] | None = None
     of = above = 1.0  # the best fraction, and the one that was tried before it
+    worse = 0  # fractions in a row
     for before, fraction in zip((1.0, *_FRACTIONS), _FRACTIONS):
         found = tried(fraction)
         if found and (best is None or found[0] < best[0]):
-            best, of, above = found, fraction, before
-        if not waiting:
+            best, of, above, worse = found, fraction, before, 0
+        else:
+            worse += best is not None
+        if not waiting or best and best[0] <= least or worse == _WORSE:
             break
     for _ in range(_NEARER if best and above > of else 0):
         middle = (of + above) / 2

@@ -36,16 +36,16 @@ class StepReport(Report):
 
 def compared(planned: list[Any], plain: list[Any], names: list[str]) -> str:
     """The results of both in words: whether their bits are equal, or which differ, and by how much."""
-    differ, most = [], 0.0
+    differ: list[tuple[float, str]] = []
     for ours, theirs, name in zip(planned, plain, names, strict=True):
         a, b = np.asarray(raw(ours)), np.asarray(raw(theirs))
         if a.tobytes() == b.tobytes():
             continue
-        differ.append(name or "result")
         scale = float(np.max(np.abs(b.astype(np.float64)), initial=0.0)) if b.dtype.kind != "V" else 0.0
-        if scale:
-            most = max(most, float(np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)))) / scale)
+        apart = float(np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)))) / scale if scale else 0.0
+        differ.append((apart, name or "result"))
     if not differ:
         return f"bit-identical to jax.jit in the first call ({len(names)} results compared)"
-    return (f"in the first call {len(differ)} of {len(names)} results differed from jax.jit's, by at most {most:.1e} of the largest "
-            f"number in them: {some(differ, 3)}")
+    differ.sort(key=lambda one: -one[0])
+    return (f"in the first call {len(differ)} of {len(names)} results differed from jax.jit's, by at most {differ[0][0]:.1e} of the largest "
+            f"number in them: {some([name for _, name in differ], 3)}")

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from ...frontend.errors import CaptureError
-from ..compat import abstract, argument_names, device_of, has_marks
+from ..compat import abstract, argument_names, device_of, has_marks, is_info
 from .equations import FlatStep
 from .flatten import flatten
 
@@ -73,7 +73,7 @@ class Caller:
         """Raises CaptureError for a step that cannot be traced, with the place."""
         try:
             traced = self._jitted.trace(*args, **kwargs)
-            donated = [info.donated for info in jax.tree.leaves(traced.args_info, is_leaf=lambda x: hasattr(x, "donated"))]
+            donated = [info.donated for info in jax.tree.leaves(traced.args_info, is_leaf=is_info)]
             lowered = traced.lower()
         except Exception as error:
             raise CaptureError(f"{self.name} cannot be traced: {_first_line(error)}") from error
@@ -83,7 +83,7 @@ class Caller:
                                "static_argnums or static_argnames")
         flat = flatten(traced.jaxpr, donated, argument_names(traced.args_info))
         results = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(traced.out_info)]
-        structure = jax.tree.structure(traced.args_info, is_leaf=lambda leaf: hasattr(leaf, "donated"))
+        structure = jax.tree.structure(traced.args_info, is_leaf=is_info)
         return Traced(flat, lowered, leaves, structure, jax.tree.structure(traced.out_info), results, device_of(leaves, self.name), self.name,
                       has_marks(traced.jaxpr.jaxpr))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 import lowtide
 
 from ...frontend.errors import CaptureError
+from ...frontend.repeated import TRACED, with_layers
 from ..clusters.prepare import traced_for
 from ..clusters.rewrite import NotClustered, with_clusters
 from ..compat.aot import ParamAOTInput
@@ -20,7 +21,10 @@ from ..program.lowering import lower
 from ..program.lowerings.random_draws import STATE_BYTES
 from ..program.lowerings.update import Updates
 from ..program.program import Program
-from ..settings import state_by_rule
+from ..ranks.data_parallel import units_of, with_data_parallel
+from ..ranks.mesh import Ranks, Shard, keep_few, ranks_of
+from ..ranks.tensor_parallel import localize
+from ..settings import state_by_rule, state_tensors
 from ..tensors.arguments import arguments
 from ..tensors.storages import bytes_of
 from ..tracing.fake_step import Built, LossFunction, Numbers, trace_step
@@ -29,7 +33,8 @@ from ..tracing.fake_step import Built, LossFunction, Numbers, trace_step
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             kwargs: Mapping[str, Any] | None = None, costs: str = "a100", dtype: Numbers = "f32",
             optimizer: Optimizer = None, update: Update = None, state_home: StateHome = "device", name: str = "",
-            fused: bool = False) -> lowtide.Graph:
+            fused: bool = False, mesh: tuple[int, int] | None = None,
+            shard: Literal["fsdp", "ddp"] | Shard | None = None) -> lowtide.Graph:
     """The Lowtide graph of one training step: forward, barrier, backward, and the updates if requested.
 
     No kernel runs, so workspaces, and storage of results beyond their shape, count as 0.
@@ -48,6 +53,9 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     state_home: the place of the state of `update` between steps, "device" or "host".
     name: the graph's name, for people.
     fused: with clusters of ops that Inductor makes kernels of as ops (inner="fused").  None is compiled unless `costs` are measured.
+    mesh: (dp, tp): the step of one rank of dp times tp, of which tp divide modules and dp divide the batch.  The inputs are those of
+        one rank.
+    shard: what each of these ranks holds: "fsdp" (the default), "ddp", or a Shard.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
@@ -55,17 +63,40 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     check_update(update, state_home)
     if update is not None and optimizer is not None:
         raise ValueError("give optimizer or update, not both: with update the state is in the graph")
+    ranks = ranks_of(mesh, shard)
+    if ranks is not None and (update is not None or isinstance(optimizer, (list, torch.optim.Optimizer))):
+        raise ValueError("with a mesh give the optimizer by name, optimizer=\"adamw\": ranks hold parts of its state")
+    rank = None if ranks is None else _Rank(ranks)
     program = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
-                              name=name or name_of(model), update=update, state_home=state_home, fused=fused)
-    return with_optimizer(program, optimizer)
+                              name=name or name_of(model), update=update, state_home=state_home, fused=fused, localize=rank)
+    if rank is None:
+        return with_optimizer(program, optimizer)
+    graph = program.graph
+    if rank.ranks.shard.repeat is not None and rank.layers > TRACED:
+        graph = with_layers(graph, rank.ranks.shard.repeat, rank.layers)
+    return with_data_parallel(graph, rank.units, rank.ranks, costs, state_tensors(optimizer))
+
+
+class _Rank:
+    """Makes a module that of one rank, and remembers what FSDP gathers together."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks, self.units, self.layers = ranks, list[str](), 0
+
+    def __call__(self, module: torch.nn.Module) -> None:
+        self.units = units_of(module, self.ranks)
+        if self.ranks.shard.repeat is not None:
+            self.layers = keep_few(module, self.ranks.shard.repeat, TRACED)
+        localize(module, self.ranks)
 
 
 def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: str = "f32", name: str = "",
-                    real: bool = False, update: Update = None, state_home: str = "device", fused: bool = False) -> Program:
+                    real: bool = False, update: Update = None, state_home: str = "device", fused: bool = False,
+                    localize: Callable[[torch.nn.Module], None] | None = None) -> Program:
     """The lowered program of a step; arguments as of `capture`.  real: may "auto" costs run kernels here?"""
     price = pricing(costs, torch.device("cpu"), real)
     rules = Rules(home=state_home)
-    joint = trace_step(build if update is None else _reading(build, rules, update), dtype, **traced_for(fused))
+    joint = trace_step(build if update is None else _reading(build, rules, update), dtype, localize=localize, **traced_for(fused))
     if fused:
         try:
             joint = with_clusters(joint, (), price.real)

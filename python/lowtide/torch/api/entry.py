@@ -61,8 +61,10 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
     group = _groups.setdefault(id(ours), Group(options=ours))
     note_tracing(gm)
     module = _compiled_module()
+    group.unit = None
     if module is not None:
         group.belongs_to(module)
+        group.compiles(module, _called_with)
     elif (caller := _calling_module()) is not None:
         group.outside.belongs_to(caller, whole=False)
     run = compile_captured(gm, example_inputs, Settings.of(options), group)
@@ -113,6 +115,16 @@ def _calling_module() -> torch.nn.Module | None:
             found = owner._orig_mod if isinstance(owner, OptimizedModule) else owner
         frame = frame.f_back
     return found
+
+
+def _called_with(module: torch.nn.Module) -> list[torch.Tensor]:
+    """The tensors among the arguments of a module that is called now."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code.co_filename == _CALLING[0] and frame.f_locals.get("self") is module:
+            return tensors_in(frame.f_locals.get("args", ()), frame.f_locals.get("kwargs", {}))
+        frame = frame.f_back
+    return []
 
 
 def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str | None = None,

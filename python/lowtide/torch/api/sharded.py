@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ import torch
 from torch import fx
 
 from ...frontend import progress
-from ...frontend.errors import BudgetError, CaptureError
+from ...frontend.errors import BudgetError, CaptureError, OverBudgetWarning, size_text
 from ...frontend.planning.sharing import Assignment
 from ..compat import pytree, sharding
 from ..compat.dynamo import BackendCompilerFailed, TorchDynamoException, compiled_whole
@@ -26,7 +27,7 @@ from ..graphs.group import Group
 from ..graphs.segments import Segments, as_unit
 from ..graphs.sharded_step import ShardedStep
 from ..ranks.gathered import Event
-from ..ranks.units import check_units, sharded_bytes, units_of
+from ..ranks.units import accumulated_bytes, check_units, sharded_bytes, units_of
 from ..settings import Settings, state_by_rule
 from ..tensors.arguments import arguments, tensors_in
 from ..tensors.storages import storages
@@ -80,6 +81,8 @@ class _Sharded:
         self.parts = 0
         self.places: dict[Any, Assignment] = {}  # the terms of a graph, by its place in the code
         self._forwards: dict[torch.nn.Module, Any] = {}
+        self._ways, self._adds = sharding.ways_of(states), accumulated_bytes(states) > 0
+        self._is_said = False
 
     def plan(self, given: tuple[Any, ...], named: dict[str, Any]) -> None:
         progress.stage("tracing the step")
@@ -94,6 +97,18 @@ class _Sharded:
         except BaseException:
             self._remove()
             raise
+
+    def look(self) -> None:
+        """A step begins: does it hold what was counted?  A warning says once what it does not."""
+        adding = 0 if self._adds or self._is_said else accumulated_bytes(self._states)
+        ways = zip(sharding.ways_of(self._states), self._ways, strict=True)
+        if self._is_said or not adding and not any(planned and not now for pair in ways for now, planned in zip(*pair, strict=True)):
+            return
+        self._is_said = True
+        what = f"gradients of shards, {size_text(adding)} ({adding} bytes), exist when the step begins" if adding else \
+            "set_requires_gradient_sync or set_reshard_after_backward was called since"
+        warnings.warn(f"lowtide: the plan of this model under FSDP2 does not count all that the step holds: {what}. If the model trains so, "
+                      "optimize it again as it is now, or set gradients to None first", OverBudgetWarning, stacklevel=2)
 
     # ---- the code
 
@@ -185,7 +200,7 @@ class _Part:
     def __call__(self, *args: Any) -> Any:
         model = self._model
         step = model.group.sharded
-        assert step is not None, "it is made with the first rehearsal"
+        assert isinstance(step, ShardedStep), "it is made with the first rehearsal"
         if model.finding:
             step.run(self._number, args)
             if self._number not in model.group.to_plan:
@@ -196,6 +211,8 @@ class _Part:
             self._run = self._compiled(args)
         if not model.rehearsing:
             assert self._run is not None, "it is compiled before it runs"
+            if self._number == 0:
+                model.look()
             return self._run(*args)
         results = stand_ins(self._gm, args)
         if model.finding:

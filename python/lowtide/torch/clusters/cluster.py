@@ -89,9 +89,7 @@ class Cluster:
         The compiled code checks nothing of what it reads.  What lies otherwise than the graph says, as a kernel may return it that
         is not its fake, is computed op by op; and so is a cluster of whose results two share a storage, or one an input's.
         """
-        matches = len(given) == len(self.inputs) and all(
-            (t.shape, t.stride(), t.dtype) == (like.shape, like.stride(), like.dtype) for t, like in zip(given, self.inputs, strict=True))
-        if not matches:
+        if len(given) != len(self.inputs) or not all(map(_lies_like, given, self.inputs)):
             return self.op_by_op(given), self.op_by_op
         taken = {t.untyped_storage().data_ptr() for i, t in enumerate(given) if t.numel() and not (over and i == over.given)}
         results = list(over.run(given) if over else self.run(given))
@@ -202,6 +200,12 @@ def copy_of(module: fx.GraphModule) -> fx.GraphModule:
 def mode_of(cluster: Cluster) -> FakeTensorMode:
     mode: Any = next(t.fake_mode for t in (*cluster.inputs, *cluster.results) if hasattr(t, "fake_mode"))
     return mode
+
+
+def _lies_like(t: torch.Tensor, like: torch.Tensor) -> bool:
+    """Is it of that type, and does each of its elements lie there?  The stride of a dimension of one element says nothing."""
+    return t.shape == like.shape and t.dtype == like.dtype \
+        and all(n == 1 or a == b for n, a, b in zip(t.shape, t.stride(), like.stride(), strict=True))
 
 
 def _laid_out(t: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

@@ -55,7 +55,7 @@ class Kinds:
         if _is_view(node):
             self.views.add(node)
             return
-        why = _why_apart(node)
+        why = why_apart(node)
         if why:
             self.apart[node] = why
         else:
@@ -118,7 +118,7 @@ def _is_view(node: fx.Node) -> bool:
         and not (isinstance(node.target, OpOverload) and node.target._schema.is_mutable)
 
 
-def _why_apart(node: fx.Node) -> str:
+def why_apart(node: fx.Node) -> str:
     """Why a node is in no cluster; empty where it may be."""
     target = node.target
     made = leaves(node.meta.get("val"))

@@ -23,6 +23,7 @@ from ..tracing.shared_inputs import tell_apart
 from ..tracing.unused_results import lay_out_sums
 from .higher_order import as_templates
 from .kinds import SEED
+from .layout import lay_out_convolutions
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -42,6 +43,7 @@ def prepared(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.G
     _draw_seeds_once(joint.graph)
     FakeTensorProp(joint, mode).propagate_dont_convert_inputs(*inputs)  # passes leave fakes that share no storages
     if real:
+        lay_out_convolutions(joint, mode)
         tell_apart(joint, trained)
         correct_types(joint, lay_out_sums(joint))
     lay_out_gradients(joint, trained)

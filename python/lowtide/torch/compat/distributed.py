@@ -39,6 +39,12 @@ def group_named(name: Any) -> GroupFacts | None:
         return None
 
 
+def store_of(group: dist.ProcessGroup) -> tuple[dist.Store, str]:
+    """A store that all ranks of a process group reach, and the name that all of them know the group by."""
+    with needed("store of a process group"):
+        return dist.distributed_c10d._get_default_store(), group.group_name
+
+
 def running_ddp() -> Any:
     """The DistributedDataParallel module whose forward runs now, or None."""
     return DistributedDataParallel._get_active_ddp_module()
@@ -70,3 +76,11 @@ def fsdp_groups() -> Iterator[Any]:
             yield from () if group is None else (group,)
         else:
             yield from getattr(state, "_fsdp_param_groups", ())
+
+
+def functional_collectives() -> Any:
+    """The collectives that a graph can hold; on fake tensors they need no process group."""
+    with needed("functional collectives"):
+        import torch.distributed._functional_collectives  # which says what shapes they return
+
+        return torch.ops._c10d_functional

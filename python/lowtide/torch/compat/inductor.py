@@ -13,7 +13,7 @@ from torch import fx
 from .fake import FakeTensorMode
 from .versions import needed
 
-__all__ = ["all_at_once", "compile_kernels", "decompositions", "has_kernel_of_inductor", "joint_passes"]
+__all__ = ["all_at_once", "compile_kernels", "decompositions", "has_kernel_of_inductor", "joint_passes", "wants_channels_last"]
 
 Boxed = Callable[[list[Any]], Any]
 
@@ -44,6 +44,13 @@ def has_kernel_of_inductor(target: Any) -> bool:
     if target in fallbacks or packet in fallbacks:
         return False
     return target in lowerings or packet in lowerings
+
+
+def wants_channels_last(joint: fx.GraphModule) -> bool:
+    """Does Inductor have the convolutions of a graph read tensors that lie channels last?"""
+    with needed("rule for layouts of Inductor"):
+        from torch._inductor.graph import GraphLowering
+    return GraphLowering.decide_layout_opt(joint, is_inference=False)
 
 
 class _Donation:

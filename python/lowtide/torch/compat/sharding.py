@@ -24,6 +24,24 @@ def states_of(module: torch.nn.Module) -> list[Any]:
     return list(found.values()) if state_of(module) is not None else []
 
 
+def states_around(module: torch.nn.Module) -> list[Any]:
+    """The states of the model under FSDP2 that a module is in, the root's first; empty if it is in none, or the model has not run."""
+    if "torch.distributed.fsdp" not in sys.modules:
+        return []
+    with needed("state of FSDP2"):
+        from torch.distributed._composable_state import _module_state_mapping as known
+        from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
+
+    states = [state for ref in known.values() if isinstance(state := ref(), FSDPState)]
+    around = (state for state in states if any(module is part for outer in state._modules for part in outer.modules()))
+    return list(next((state._state_ctx.all_states for state in around), ()))
+
+
+def whole_of(group: Any) -> list[torch.Tensor]:
+    """The whole parameters of a group, as far as they were made."""
+    return [parameter._unsharded_param for parameter in group.fsdp_params if hasattr(parameter, "_unsharded_param")]
+
+
 def modules_of(state: Any) -> tuple[torch.nn.Module, ...]:
     """The modules around whose forwards a state's hooks run."""
     return tuple(state._modules)
@@ -62,6 +80,11 @@ def groups_ahead(state: Any, forward: bool) -> list[Any]:
 def reductions_kept(state: Any) -> int:
     """How many inputs of reductions are kept at most."""
     return int(getattr(state._comm_ctx, "reduce_scatter_max_input_buffers", 1))
+
+
+def ways_of(states: list[Any]) -> tuple[Any, ...]:
+    """How gradients are reduced and parameters are freed after a backward."""
+    return tuple((group.reduce_grads, group.reshard_after_backward) for state in states for group in groups_of(state))
 
 
 def size_of(group: Any) -> int:

@@ -38,6 +38,7 @@ from .inner import Choice
 from .outside_gradients import OutsideGradients
 from .over_budget import Cause, OverBudget
 from .records import GraphRecord, ObservedPass
+from .sharded_blocks import ShardedBlocks, blocks_around
 from .sharded_step import ShardedStep
 from .together import MOST_PLANS, plan_together
 from .watch import ModelWatch
@@ -54,7 +55,7 @@ class Group:
     to_plan: graphs that were compiled to be planned later, by number.  order: the numbers in the order of one
     forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
-    sharded: the step of a model under FSDP2, if it is one.  otherwise: the terms of a graph that is compiled now and was not found.
+    sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit: the module of that whose graph is compiled.  otherwise: the terms of a graph that is compiled now and was not found.
     primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
     calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan together;
     planning: the block within which they do, for plans after those of `optimize`.  inner: the kernels that were chosen for a graph, by the graph.
@@ -67,7 +68,8 @@ class Group:
     order: list[int] = field(default_factory=list)
     assignments: dict[str, Assignment] = field(default_factory=dict)
     budget: int | None = None
-    sharded: ShardedStep | None = None
+    sharded: ShardedStep | ShardedBlocks | None = None
+    unit: torch.nn.Module | None = None
     otherwise: Assignment | None = None
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     copied: int = 0
@@ -107,7 +109,7 @@ class Group:
     def share_budget(self, settings: Settings) -> None:
         """Share the budget among the graphs found, for each of their calls.  Raises BudgetError."""
         settings = self.limited(settings)
-        if self.sharded is not None:
+        if isinstance(self.sharded, ShardedStep):
             passes, between = self.sharded.passes(self.to_plan)
             self.assignments = share_budget(passes, settings.budget, settings.order, self.sharded.fixed, settings.told, between=between,
                                             limits=settings.sharing_limits)
@@ -143,6 +145,29 @@ class Group:
         covers = standing if settings.reserve is not None and not self.assignments else 0
         return GraphToPlan(program, standing + state, gradients, covers)
 
+    def compiles(self, module: torch.nn.Module, given: Callable[[torch.nn.Module], Iterable[Any]]) -> None:
+        """The code of a module is compiled.  given: the arguments of a module that is called now."""
+        self.unit = module
+        if self.sharded is None:
+            self.sharded = blocks_around(module, given)
+            if self.sharded is not None:
+                self.watch.causes.add("FSDP")  # nothing to say: it is counted
+
+    def meet_block(self, captured: GraphToPlan, inputs: list[Any], settings: Settings) -> None:
+        """A graph with these inputs is compiled: if it is of a block under FSDP2 that is compiled by itself, share the budget among
+        all of its kind.  Raises BudgetError."""
+        blocks, unit = self.sharded, self.unit
+        if not isinstance(blocks, ShardedBlocks) or unit is None or captured.key in self.assignments:
+            return
+        blocks.meet(unit, captured, inputs)
+        passes, between = blocks.passes()
+        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.told, between=between)
+        self.budget = self.assignments[captured.key].budget
+        self.calls.known.leave_out(blocks.gathered_storages())
+        for record in self.captured_graphs:
+            if record.to_plan and record.report and record.to_plan.key in self.assignments:
+                record.assignment = self.assignments[record.to_plan.key]
+
     def agreed(self, captured: GraphToPlan, trains: bool) -> Assignment | None:
         """The terms that were agreed upon for a graph; for one that was not found, of a step of other sizes, those of the graph in
         whose place it runs.  trains: has it a backward?"""
@@ -156,6 +181,8 @@ class Group:
         """The constraints of a graph that is planned alone."""
         inputs = self._own(inputs)
         more = max(self.held - given_bytes(captured.program) - self.calls.beside(inputs), 0)
+        if isinstance(self.sharded, ShardedBlocks):  # and this is code beside the blocks, such as the loss
+            more += self.sharded.at_the_end
         return Constraints(captured.room(more + self._seen(inputs, with_gradients)),
                            saved_earlier=self.calls.waiting_bytes())
 
@@ -228,7 +255,7 @@ class Group:
         if self.calls.bursts_begun:
             self._know_modules()
         self.watch.held.clear()
-        self.watch.counted = len(self.calls.trained) > 1
+        self.watch.counted = len(self.calls.trained) > 1 or isinstance(self.sharded, ShardedStep)
         self._say()
         if self.calls.news and self.sharded is None:
             for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args, self.buckets):

@@ -30,13 +30,14 @@ class KnownStorages:
 
     def __init__(self) -> None:
         self._known: dict[int, KnownStorage] = {}
+        self._left_out: dict[int, StorageWeakRef] = {}
 
     def add(self, tensors: Iterable[Any], staying: Iterable[Any]) -> bool:
         """These tensors are there; those in `staying` for as long as the model is.  Is one of them new that stays?"""
         stay = {id(t) for t in staying}
         is_new = False
         for t in tensors:
-            if not is_dense(t):
+            if not is_dense(t) or storage(t) in self._left_out:
                 continue
             known = self._known.get(storage(t))
             if known is None or known.ref.expired():
@@ -46,6 +47,12 @@ class KnownStorages:
                                                        t.grad_fn is not None, leaf)
                 is_new = is_new or stays
         return is_new
+
+    def leave_out(self, held: Iterable[torch.UntypedStorage]) -> None:
+        """These are counted elsewhere: whole parameters of FSDP2, whose bytes come and go."""
+        self._left_out |= {s._cdata: StorageWeakRef(s) for s in held}
+        for key in self._left_out.keys() & self._known.keys():
+            del self._known[key]
 
     def alive(self) -> dict[int, KnownStorage]:
         """The storages that still exist."""

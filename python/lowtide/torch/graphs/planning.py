@@ -210,13 +210,15 @@ class GraphPlanner:
             group.train(inputs)
         trained = traced.trained
         if group.sharded is not None:  # which counts the gradients of gathered parameters itself
-            trained = {i for i in trained if not group.sharded.is_gathered(inputs[i])}
+            trained = trained - group.sharded.gathered(inputs)
         return group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, trained),
                            record.updated, self._find is not None)
 
     def _terms(self, traced: Traced, program: PlannableProgram, to_plan: GraphToPlan, settings: Settings) -> Terms:
         """The terms agreed upon with other graphs, or else those of the memory beside this one now."""
         group, record = self._group, self._record
+        if traced.trains:
+            group.meet_block(to_plan, traced.inputs, settings)
         agreed = record.assignment or group.agreed(to_plan, traced.trains)
         if agreed:
             record.to_plan = record.to_plan or to_plan

@@ -11,11 +11,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from ...frontend.planning.sharing import Between, GraphToPlan, Pass
 from ..ranks.gathered import Event, Moment, Unit, moments
-from ..tensors.storages import Sizes, is_dense, is_trained, storages
+from ..tensors.storages import Sizes, is_dense, is_trained, storage, storages
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """A forward of a graph.  number: the graph's.  counted: bytes of its inputs that are counted elsewhere: held by the model, given, gathered
     or made by an earlier graph.  made: bytes of inputs that code between the graphs made.  tangents: of inputs whose gradients an earlier
     backward takes.  gradients: of gathered parameters, by unit and storage.  results: its own, by storage."""
@@ -38,7 +38,7 @@ class ShardedStep:
     def __init__(self, units: Sequence[Unit], held: Sizes, also: int, reductions: int) -> None:
         self.units, self._held, self._also, self._reductions = units, held, also, reductions
         self._events: list[Event] = []
-        self._runs: list[_Run] = []
+        self._runs: list[Run] = []
         self._gathered: dict[int, int] = {}  # storage -> unit
         self._taken: set[int] = set()  # those that a later graph takes, which are gone when its backward has run
         self._results: dict[int, StorageWeakRef] = {}  # of graphs; kept, so that a storage's address is not used again
@@ -55,6 +55,15 @@ class ShardedStep:
 
     def run(self, number: int, args: Iterable[Any]) -> None:
         """A graph runs with these arguments."""
+        self.add(self.run_of(number, args))
+
+    def add(self, run: Run) -> None:
+        """A graph runs."""
+        self._runs.append(run)
+        self._events.append(Event("run", run.number))
+
+    def run_of(self, number: int, args: Iterable[Any]) -> Run:
+        """The run of a graph with these arguments."""
         args = [t for t in args if is_dense(t)]
         counted = made = tangents = 0
         gradients: dict[int, Sizes] = {}
@@ -70,8 +79,7 @@ class ShardedStep:
                 gradients.setdefault(self._gathered[key], {})[key] = size
             elif t.requires_grad and key not in self._gathered:
                 tangents += size
-        self._runs.append(_Run(number, counted, made, tangents, gradients))
-        self._events.append(Event("run", number))
+        return Run(number, counted, made, tangents, gradients)
 
     def gave(self, results: Iterable[Any]) -> None:
         """Results of the graph that ran last."""
@@ -80,9 +88,9 @@ class ShardedStep:
                                        if key not in self._gathered and key not in self._held and key not in self._results})
         self._results |= {t.untyped_storage()._cdata: StorageWeakRef(t.untyped_storage()) for t in results if is_dense(t)}
 
-    def is_gathered(self, t: torch.Tensor) -> bool:
-        """Is it a whole parameter of FSDP2?"""
-        return is_dense(t) and t.untyped_storage()._cdata in self._gathered
+    def gathered(self, args: Iterable[Any]) -> set[int]:
+        """Which of these are whole parameters of FSDP2?"""
+        return {i for i, t in enumerate(args) if is_dense(t) and storage(t) in self._gathered}
 
     def passes(self, to_plan: dict[int, GraphToPlan]) -> tuple[list[Pass], list[Between]]:
         """The passes of the step, and the moments of FSDP2 between them."""

@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 class Unit:
     """Parameters that are gathered together, in bytes.
 
-    always: this rank's shards of parameters.  gradients: and of their gradients.  whole: the gathered parameters.  flat: the buffer that they are copied from.
+    always: this rank's shards of parameters, and gradients that add up from step to step.  gradients: this rank's shards of those that
+    do not.  whole: the gathered parameters.  flat: the buffer that they are copied from.
     gather, reduce: what the collectives take for their own time beside that.  reduced: the input of the reduction.
     left: what of `whole` stays after the forward.  lasts: does the flat buffer outlive the copy in a forward?
-    reduces, frees: are gradients reduced and whole parameters freed after a backward?  again: are they gathered for the backward?
+    frees: are whole parameters freed after a backward?  again: are they gathered for the backward?
     before: units that are gathered with the beginning of its backward; None: the one whose forward ended before its own.
     """
 
@@ -38,7 +39,6 @@ class Unit:
     reduce: int = 0
     left: int = 0
     lasts: bool = True
-    reduces: bool = True
     frees: bool = True
     again: bool = True
     before: tuple[int, ...] | None = None
@@ -129,7 +129,7 @@ def _backward(units: Sequence[Unit], events: Sequence[Event], made: Sequence[dic
         unit, gradients = units[of], state.made.get(of, 0)
         if unit.frees:
             state.whole.pop(of, None)
-        if not unit.reduces or not gradients:
+        if not gradients:
             return
         del state.reduced[:max(0, len(state.reduced) - reductions + 1)]
         state.reduced.append(unit.reduced)
@@ -153,7 +153,7 @@ def _backward(units: Sequence[Unit], events: Sequence[Event], made: Sequence[dic
             run -= 1
             yield Moment(run, True, False, state.held)
             for unit, size in made[run].items():
-                state.made[unit] = max(state.made.get(unit, 0), 0) + size
+                state.made[unit] = state.made.get(unit, 0) + size
         elif event.kind == "enter" and event.late:
             late.append(of)
         elif event.kind == "enter":

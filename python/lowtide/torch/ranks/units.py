@@ -37,7 +37,7 @@ def units_of(states: list[Any]) -> tuple[list[Any], list[Unit]]:
 def _unit(state: Any, group: Any, index: dict[int, int]) -> Unit:
     ranks = sharding.size_of(group)
     on_device = not group.fsdp_params or not group.fsdp_params[0].offload_to_cpu or group.device.type == "cpu"
-    shards = gradients = whole = reduced = cast = scattered = turned = turned_back = 0
+    shards = gradients = whole = reduced = added = cast = scattered = turned = turned_back = 0
     for parameter in group.fsdp_params:
         count = sharding.shard_of(parameter).numel()
         kept, gathered, reduces = sharding.types_of(parameter)
@@ -48,6 +48,7 @@ def _unit(state: Any, group: Any, index: dict[int, int]) -> Unit:
         if parameter.sharded_param.requires_grad:
             gradients += count * kept.itemsize
             reduced += count * ranks * reduces.itemsize
+            added += count * ranks * reduces.itemsize
             scattered += count * reduces.itemsize if reduces != kept or not on_device else 0
             turned_back += count * ranks * gathered.itemsize if parameter.fsdp_placement.dim else 0
     after = sharding.size_after_forward(group)
@@ -55,13 +56,19 @@ def _unit(state: Any, group: Any, index: dict[int, int]) -> Unit:
     stays = scattered if sharding.has_several(group) else 0  # until the backward ends, for the sum over replicas
     flat = whole if ranks > 1 else 0
     accumulates = any(parameter.sharded_param.grad is not None for parameter in group.fsdp_params)
-    always = (shards + gradients * accumulates) * on_device + stays
+    always = (shards + gradients * accumulates) * on_device + stays + (0 if group.reduce_grads else added)
     return Unit(always=always, gradients=gradients * on_device * (not accumulates), whole=whole, flat=flat, reduced=reduced,
                 gather=cast + turned, reduce=scattered + gradients * (not on_device) + turned_back,
                 left=whole if after is None else whole // after if after < ranks else 0,
-                lasts=not group.unshard_async_op, reduces=group.reduce_grads, frees=group.reshard_after_backward,
+                lasts=not group.unshard_async_op, frees=group.reshard_after_backward,
                 again=group.unshard_in_backward,
                 before=tuple(index[id(other)] for other in ahead if id(other) in index) if ahead else None)
+
+
+def accumulated_bytes(states: list[Any]) -> int:
+    """Bytes of the gradients of shards that are there."""
+    return sum(sharding.shard_of(p).nbytes for state in states for group in sharding.groups_of(state) for p in group.fsdp_params
+               if p.sharded_param.grad is not None)
 
 
 def sharded_bytes(states: list[Any]) -> int:

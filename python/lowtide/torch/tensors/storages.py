@@ -85,7 +85,7 @@ def trained_arguments(args: Iterable[Any]) -> set[int]:
 
 def has_gradient(t: Any) -> bool:
     """Is it a leaf whose gradient is there, and dense?"""
-    return isinstance(t, torch.Tensor) and t.is_leaf and is_dense(t.grad)
+    return isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None and is_dense(t.grad)
 
 
 def gradients_by_leaf(values: Iterable[Any]) -> Sizes:

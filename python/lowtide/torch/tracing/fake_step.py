@@ -205,7 +205,8 @@ def loss_and_others(result: Any) -> list[Any]:
     return [result.loss, result] if isinstance(getattr(result, "loss", None), torch.Tensor) else [result]
 
 
-def trace_step(build: Callable[[], Built], dtype: str, decompositions: dict[Any, Any] | None = None) -> torch.fx.GraphModule:
+def trace_step(build: Callable[[], Built], dtype: str, decompositions: dict[Any, Any] | None = None,
+               localize: Callable[[nn.Module], None] | None = None) -> torch.fx.GraphModule:
     """The joint graph of one training step, with descriptors on its placeholders and outputs.
 
     build: called with nothing while every new tensor is fake; returns the module, its inputs, and the
@@ -213,6 +214,7 @@ def trace_step(build: Callable[[], Built], dtype: str, decompositions: dict[Any,
         begins with it.  Without a loss function the module's own result is the loss.
     dtype: "f32" (as built), "bf16" (parameters, buffers and inputs), "amp" (autocast to bf16).
     decompositions: what operators become, for a tracing that keeps no kernels whole.
+    localize: makes the fake module, in place, what one rank of several runs.
 
     Raises CaptureError, and ValueError for another dtype.
     """
@@ -228,7 +230,11 @@ def trace_step(build: Callable[[], Built], dtype: str, decompositions: dict[Any,
         model, inputs, loss = built
         inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
         inputs = map_tensors(fake, tuple(inputs))
-        step = _Step(fake.module(model), loss, dtype == "amp")
+        module = fake.module(model)
+        if localize:
+            with mode:
+                localize(module)
+        step = _Step(module, loss, dtype == "amp")
         with contextlib.ExitStack() as stack, mode, preserve_node_meta(), kernels_of(decompositions is not None):
             return aot_export_joint_with_descriptors(stack, step, inputs, decompositions=decompositions).graph_module
     except CaptureError:

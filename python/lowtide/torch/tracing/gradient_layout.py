@@ -32,7 +32,7 @@ def lay_out_gradients(joint: fx.GraphModule, trained: Container[int] = ()) -> No
         parameter = parameters.get(getattr(desc, "grad_of", None))
         if parameter is None or not isinstance(node, fx.Node) or _is_taken(node.meta["val"], parameter):
             continue
-        results[i] = _copy(joint.graph, node, _order(parameter))
+        results[i] = copied(joint.graph, node, _order(parameter), partitioner_tag="is_backward")
     output.args = (type(output.args[0])(results),)
 
 
@@ -53,16 +53,18 @@ def _order(parameter: torch.Tensor) -> list[int]:
     return sorted(range(parameter.dim()), key=lambda d: (-strides[d], d))
 
 
-def _copy(graph: fx.Graph, gradient: fx.Node, order: list[int]) -> fx.Node:
+def copied(graph: fx.Graph, original: fx.Node, order: list[int], **meta: Any) -> fx.Node:
+    """A copy of a node's tensor, behind it, whose dimensions lie in that order, the one of the largest stride first; meta: what the copy
+    has besides what the node has."""
     back = sorted(range(len(order)), key=order.__getitem__)
-    node = gradient
+    node = original
     calls: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
         (aten.permute.default, (order,), {}), (aten.clone.default, (), {"memory_format": torch.contiguous_format}),
         (aten.permute.default, (back,), {})]
     for target, args, kwargs in calls:
         with graph.inserting_after(node):
             made = graph.call_function(target, (node, *args), kwargs)
-        made.meta = {k: v for k, v in gradient.meta.items() if k != "desc"} | {"partitioner_tag": "is_backward"}
+        made.meta = {k: v for k, v in original.meta.items() if k != "desc"} | meta
         with node.meta["val"].fake_mode:
             made.meta["val"] = target(node.meta["val"], *args, **kwargs)
         node = made

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ...ranks.collectives import collective_of, gathers, held_meanwhile, is_awaited, is_wait, lets_go_late, waits_for
+from ...ranks.collectives import collective_of, gathers, held_meanwhile, is_awaited, is_wait, lets_go_late, ranks_of, waits_for
 from ...runtime.let_go import await_sole_owner
 from ...tensors.operators import leaves, operand
 from ..builder import ProgramBuilder
@@ -58,6 +58,7 @@ class CollectiveEmitter(CallEmitter):
         return None
 
 
+RANKS = "lowtide.ranks"  # the literal with the size of the process group
 COLLECTIVE, WAIT = CollectiveEmitter(), WaitEmitter()
 
 
@@ -69,6 +70,9 @@ class Collective(Lowering):
 
     def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
         op = call_op(builder, node, arguments, COLLECTIVE)
+        size = ranks_of(op.kernel)
+        if size is not None:
+            op.arguments[RANKS] = size
         held = held_meanwhile(op.kernel)
         if held:
             op.outputs.append(builder.graph.tensor(f"{op.name} of the group", held, None, [held], "u8"))

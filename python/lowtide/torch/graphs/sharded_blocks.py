@@ -1,0 +1,120 @@
+"""Blocks under FSDP2 that are compiled one by one, as frameworks do it: block.compile(backend="lowtide"), then fully_shard.
+
+The first block is compiled when it is called, and the others are not known then.  FSDP2 knows all units of the model.  Those of the same
+class, with parameters of the same shapes, are taken for blocks with the same graph, and are planned with it: each saves as much and
+stands beside the others.  Blocks of another kind share the budget from the next step on.  Code outside of the blocks (an embedding, a head,
+a loss) is not counted: `reserve` is for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ...frontend.planning.sharing import Between, GraphToPlan, Pass
+from ..compat import sharding
+from ..ranks.gathered import Event
+from ..ranks.units import check_units, units_of
+from ..tensors.storages import Sizes, storages
+from .sharded_step import Run, ShardedStep
+
+
+class ShardedBlocks:
+    """The units of a model under FSDP2, of which some are planned.
+
+    states: of FSDP2, the root's first.  held: what stands beside the blocks, by storage.  also: bytes that stand beside that.
+    """
+
+    def __init__(self, states: list[Any], held: Sizes, also: int) -> None:
+        check_units(states)
+        self._states, self._held, self._also = states, held, also
+        self._kinds: dict[Any, tuple[GraphToPlan, Run]] = {}  # by `_kind_of` of a unit
+
+    @property
+    def fixed(self) -> int:
+        """Bytes that no plan changes."""
+        return self._empty().fixed
+
+    @property
+    def at_the_end(self) -> int:
+        """Bytes beside code that runs when the forward has ended: what stands all the time, and whole parameters that were not freed."""
+        return self.fixed + sum(unit.left for unit in units_of(self._states)[1])
+
+    def gathered_storages(self) -> list[torch.UntypedStorage]:
+        """The storages of the whole parameters that were gathered so far."""
+        return [s for group in units_of(self._states)[0] for s in sharding.gathered_storages(group)]
+
+    def gathered(self, args: Iterable[Any]) -> set[int]:
+        """Which of these are whole parameters of FSDP2?"""
+        return self._known().gathered(args)
+
+    def meet(self, module: torch.nn.Module, captured: GraphToPlan, args: Iterable[Any]) -> None:
+        """The graph of a unit is compiled with these arguments."""
+        unit = next(unit for unit in map(_Of, reversed(self._states)) if module in unit.inside)
+        self._kinds[unit.kind] = captured, self._known().run_of(len(self._kinds), args)
+
+    def passes(self) -> tuple[list[Pass], list[Between]]:
+        """Those of a step of all units that have one of the graphs met."""
+        step, first = self._empty(), True
+        groups, _ = units_of(self._states)
+        index = {id(group): i for i, group in enumerate(groups)}
+        of_state = [[index[id(group)] for group in sharding.groups_of(state)] for state in self._states]
+        for n, state in enumerate(self._states):
+            _, run = self._kinds.get(_Of(state).kind, (None, None))
+            for of in of_state[n]:
+                step.note(Event("gather", of))
+                step.note(Event("copy", of))
+                step.note(Event("enter", of, late=first and run is None))
+            if run is not None:
+                step.add(_for(run, of_state[n], first))
+                first = False
+            for of in of_state[n] if n else ():
+                step.note(Event("leave", of))
+        for of in of_state[0]:
+            step.note(Event("leave", of))
+        return step.passes({run.number: captured for captured, run in self._kinds.values()})
+
+    def _empty(self) -> ShardedStep:
+        return ShardedStep(units_of(self._states)[1], self._held, self._also, sharding.reductions_kept(self._states[0]))
+
+    def _known(self) -> ShardedStep:
+        """A step that knows the parameters that were gathered so far."""
+        step = self._empty()
+        for of, group in enumerate(units_of(self._states)[0]):
+            step.note(Event("copy", of), sharding.gathered_storages(group))
+        return step
+
+
+class _Of:
+    """inside: the modules of a state of FSDP2.  kind: what units with the same graph have in common."""
+
+    def __init__(self, state: Any) -> None:
+        modules = sharding.modules_of(state)
+        self.inside = {part for module in modules for part in module.modules()}
+        parameters = [p for group in sharding.groups_of(state) for p in group.fsdp_params]
+        self.kind = (tuple(map(type, modules)), tuple((sharding.whole_size(p), p.orig_dtype, p.sharded_param.requires_grad) for p in parameters))
+
+
+def _for(run: Run, units: list[int], first: bool) -> Run:
+    """The same for other units.  first: are its other inputs made by code between the graphs, and not by the graph before?"""
+    sizes = [sizes for sizes in run.gradients.values()]
+    gradients = {of: {(of, key): size for key, size in found.items()} for of, found in zip(units, sizes, strict=False)}
+    if first:
+        return replace(run, gradients=gradients)  # type: ignore[arg-type]
+    return replace(run, counted=run.counted + run.made, made=0, gradients=gradients)  # type: ignore[arg-type]
+
+
+def blocks_around(module: torch.nn.Module, given: Callable[[torch.nn.Module], Iterable[Any]]) -> ShardedBlocks | None:
+    """The blocks of the model under FSDP2 that a module is a unit of, or a part of one; None if it is of none, or the root.  given: the
+    arguments of a module that is called now."""
+    states = sharding.states_around(module)
+    if len(states) < 2 or module in sharding.modules_of(states[0]):
+        return None
+    root = sharding.modules_of(states[0])[0]
+    sharded = {id(p.sharded_param) for state in states for group in sharding.groups_of(state) for p in group.fsdp_params}
+    whole = {id(t) for state in states for group in sharding.groups_of(state) for t in sharding.whole_of(group)}
+    own = [p for p in root.parameters() if id(p) not in sharded | whole]
+    return ShardedBlocks(states, storages([*own, *root.buffers(), *given(root)]), 0)
