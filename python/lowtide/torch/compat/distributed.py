@@ -39,12 +39,6 @@ def group_named(name: Any) -> GroupFacts | None:
         return None
 
 
-def store_of(group: dist.ProcessGroup) -> tuple[dist.Store, str]:
-    """A store that all ranks of a process group reach, and the name that all of them know the group by."""
-    with needed("store of a process group"):
-        return dist.distributed_c10d._get_default_store(), group.group_name
-
-
 def running_ddp() -> Any:
     """The DistributedDataParallel module whose forward runs now, or None."""
     return DistributedDataParallel._get_active_ddp_module()
