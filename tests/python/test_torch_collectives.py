@@ -344,6 +344,24 @@ def test_a_gather_and_its_wait_are_repeatable_where_all_ranks_run_one_plan(alone
         assert op.recomputable == ("all_gather" in collective.kind)
 
 
+def test_a_step_with_dtensors_is_captured(alone):
+    model = built("tensor parallel")
+    graph = lowtide.torch.capture(model, model.example(0), optimizer="adamw")
+    parameters = [t for t in graph.tensors if t.role == "parameter"]
+    assert sum(t.bytes for t in parameters) == sum(local(p).nbytes for p in model.parameters()) == graph.resident_bytes / 2
+    assert "blocks.0.up.weight" in {t.name for t in parameters}
+    assert len(by_kind(graph, "all_reduce")) == 18
+
+
+def test_a_whole_step_takes_no_dtensors(alone):
+    model = built("tensor parallel")
+    with pytest.raises(lowtide.torch.CaptureError, match="blocks.0.attention.q.weight is a DTensor, of which each rank holds a part"):
+        lowtide.torch.step(model, torch.optim.SGD(model.parameters()), (model.example(0),), budget="80%")
+    with pytest.raises(lowtide.torch.CaptureError, match="update='backward' of parameters of which each rank holds a part"):
+        lowtide.torch.optimize(model, (model.example(0),), budget="80%", update="backward", fallback="error",
+                               optimizer=torch.optim.SGD(model.parameters()))
+
+
 def test_a_captured_graph_is_priced_again_as_it_was(alone, tmp_path):
     """`convert --device` and `capture(costs=)` are one formula."""
     files = [str(tmp_path / name) for name in ("captured.graph.json", "priced.graph.json")]
