@@ -4,7 +4,6 @@ Two processes in one gloo group serve all tests of this file (rank_support.py).
 """
 
 import collections
-import copy
 import os
 import warnings
 
@@ -16,7 +15,7 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 
 import lowtide.torch
 import torch.distributed as dist
-import torch.nn.functional as F
+from rank_models import Block, Net, built, trained
 from rank_support import ranks
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -28,26 +27,6 @@ OPTIONS = {"costs": "cpu", "work": 20_000, "time": None}
 def both():
     with ranks(2) as call:
         yield call
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.up, self.down = nn.Linear(32, 96), nn.Linear(96, 32)
-
-    def forward(self, x):
-        return x + F.dropout(self.down(F.gelu(self.up(x))), 0.1, self.training)
-
-
-class Net(nn.Module):
-    def __init__(self, blocks=3):
-        super().__init__()
-        self.blocks, self.head = nn.ModuleList(Block() for _ in range(blocks)), nn.Linear(32, 8)
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x).square().mean()
 
 
 class Summed(nn.Module):
@@ -80,28 +59,6 @@ class Counted(TorchDispatchMode):
         if "c10d" in function.namespace:
             self.calls[function.overloadpacket.__name__] += 1
         return function(*args, **(kwargs or {}))
-
-
-def built(make, rank):
-    """A module, its twin, and this rank's input."""
-    torch.manual_seed(0)
-    module = make()
-    torch.manual_seed(10 + rank)
-    return module, copy.deepcopy(module), torch.randn(128, 32)
-
-
-def trained(module, step, x, seed, steps=2):
-    """Losses and parameters, as this rank holds them, of a few steps of SGD."""
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-    torch.manual_seed(seed)
-    seen = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = step(x)
-        loss.backward()
-        optimizer.step()
-        seen.append(loss.detach())
-    return seen + [getattr(p, "_local_tensor", p).detach().clone() for p in module.parameters()]
 
 
 # ---- collectives in the graph
@@ -179,8 +136,7 @@ def _refused(rank, kind):
 
 
 @pytest.mark.parametrize(("kind", "word"), [
-    ("DDP", "this one is under DistributedDataParallel; optimize the plain module and wrap what that returns.*reserve="),
-    ("DDP within", "'blocks.1' is under DistributedDataParallel"),
+    ("DDP within", "'blocks.1' is under DistributedDataParallel; optimize the plain module and wrap what that returns"),
     ("replicate", "under replicate; optimize the plain module"),
     ("FSDP1", r"this one is under FSDP \(FullyShardedDataParallel\); give each of its blocks a plan of its own"),
     ("FSDP1, flat", r"this one is under FSDP \(FullyShardedDataParallel\)"),
@@ -219,54 +175,6 @@ def test_torch_compile_of_what_ranks_share_is_exact(both, kind):
         assert exact
         assert planned > 0
         assert sum("parameters that FSDP has gathered" in words for words in said) == ("FSDP1" in kind)
-
-
-def _around(rank):
-    """optimize, then DDP."""
-    os.environ["LOWTIDE_CACHE"] = "off"
-    module, plain, x = built(Net, rank)
-    step = torch.nn.parallel.DistributedDataParallel(lowtide.torch.optimize(module, (x,), budget="90%", **OPTIONS))
-    plain = torch.nn.parallel.DistributedDataParallel(plain)
-    return all(map(torch.equal, trained(plain, plain, x, rank), trained(step, step, x, rank)))
-
-
-def test_ddp_around_an_optimized_module_is_exact(both):
-    assert all(both(_around))
-
-
-# ---- DDP's buckets
-
-
-def _with_buckets(rank, where, view, budget, reserve):
-    """What is said, and the measured peak, of DDP around a planned module or of a planned module within DDP."""
-    os.environ["LOWTIDE_CACHE"] = "off"
-    torch._dynamo.config.optimize_ddp = False  # one graph
-    module, _, x = built(Net, rank)
-    options = OPTIONS | {"budget": budget, "reserve": reserve}
-    parallel = torch.nn.parallel.DistributedDataParallel
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        if where == "optimize within":
-            step = parallel(lowtide.torch.optimize(module, (x,), **options), gradient_as_bucket_view=view)
-        else:
-            step = torch.compile(parallel(module, gradient_as_bucket_view=view), backend="lowtide", options=options)
-        for _ in range(3):
-            step(x).backward()
-            module.zero_grad()
-        peak = lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x))
-    buckets = sum(p.numel() * p.element_size() for p in module.parameters())
-    words = [str(w.message) for w in said if issubclass(w.category, lowtide.torch.OverBudgetWarning)]
-    return words, peak + buckets, lowtide.torch.reports()[-1].budget, buckets
-
-
-@pytest.mark.parametrize(("where", "view"), [("optimize within", False), ("compile around", True)])
-def test_buckets_of_ddp_are_said_once_with_the_reserve_that_counts_them(both, where, view):
-    ((words, peak, budget, buckets), _) = both(_with_buckets, where, view, "100%", None)
-    assert peak > budget
-    (words,) = words
-    assert "buckets of DistributedDataParallel" in words and f"reserve={buckets} " in words
-    for words, peak, within, _ in both(_with_buckets, where, view, budget + buckets, buckets):
-        assert not words and peak <= within
 
 
 # ---- operators of the user's own

@@ -22,6 +22,9 @@ class BudgetError(Exception):
         super().__init__(message)
         self.floor, self.smallest, self.budget = floor, smallest, budget
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.floor, self.smallest, self.budget)
+
 
 class CallerError(Exception):
     """Carries an exception of a function of the caller (its cause)."""

@@ -35,8 +35,10 @@ _STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
 }  # fmt: skip
 
 
-_NOT_OPTIONS = ("whole", "state_home", "named_offload", "modelled")
-_WORK = 1_000_000  # of the planner, instead of a second
+_NOT_OPTIONS = ("whole", "state_home", "named_offload", "estimated")
+_WORK_A_SECOND = 500_000  # of a search in one thread, roughly
+_SHARING_SECONDS = 0.2
+_OF_A_RANK = ("budget", "reserve", "optimizer", "loss_scale", "link", "host_budget", "progress", "threads")
 
 
 class StepOptions(PlannerOptions, total=False):
@@ -90,7 +92,7 @@ class Settings(Options):
     whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: set by `step`, not by users
     state_home: str = field(default="device", kw_only=True)  # of the state of updates; set by `step`
     named_offload: bool | None = field(default=None, kw_only=True)  # derived; not set by users
-    modelled: bool = field(default=False, kw_only=True)  # "auto" costs are not measured; set by `by_work`
+    estimated: bool = field(default=False, kw_only=True)  # "auto" costs are not measured; set by `with_estimates`
 
     @property
     def optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
@@ -169,6 +171,23 @@ class Settings(Options):
                              "or one for the whole process: lowtide.torch.set_default(budget=\"8GiB\") or LOWTIDE_BUDGET")
         return Settings(**options)
 
+    @property
+    def of_all_ranks(self) -> dict[str, Any]:
+        """The options that have the same values on all ranks that plan together, in a form that can be compared."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OF_A_RANK}
+        return {name: sorted(value) if isinstance(value, frozenset) else value for name, value in values.items()}
+
+    def by_work(self) -> Settings:
+        """The same settings for plans that depend on their graph alone: searches are limited by work, and not by time."""
+        if self.time is None:
+            return self
+        return replace(self, time=None, work=int(self.time * _WORK_A_SECOND) if self.work is None else self.work)
+
+    @property
+    def sharing_limits(self) -> dict[str, Any]:
+        """The limits of each of the searches by which graphs share a budget."""
+        return {"work": int(_SHARING_SECONDS * _WORK_A_SECOND)} if self.time is None else {"time": _SHARING_SECONDS}
+
     def on(self, device: torch.device) -> Settings:
         """The same settings with the techniques that are possible on that device."""
         by_itself = device.type == "cuda" and self.costs != "flops"  # which does not compare copies with kernels
@@ -179,14 +198,13 @@ class Settings(Options):
         techniques = super().allowed(alone and not self.fuses)
         return techniques - {"hoist"} if self.update == "backward" else techniques
 
-    def by_work(self) -> Settings:
-        """The same settings with nothing that a clock decides: equal graphs have equal plans, on all ranks."""
-        work = int(_WORK * self.time) if self.work is None and self.time is not None else self.work
-        return replace(self, time=None, work=work, modelled=True)
+    def with_estimates(self) -> Settings:
+        """The same settings with prices that no measurement decides: equal graphs have equal ones on all ranks."""
+        return replace(self, estimated=True)
 
     def costs_on(self, device: torch.device) -> str:
         """`costs`, as of pricing/costs.py."""
-        return known_as(device) if self.modelled and self.costs == "auto" else self.costs
+        return known_as(device) if self.estimated and self.costs == "auto" else self.costs
 
     def prices_of(self, device: torch.device) -> str | None:
         return "cpu" if device.type == "cpu" else None

@@ -19,7 +19,6 @@ import functools
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import lowtide
@@ -31,6 +30,7 @@ from ..options import Options
 from ..program import Program
 from ..techniques import TRANSFORMS, bytes_of, without_transforms
 from . import breakdown
+from .answers import Answers
 from .as_code import ATTEMPTS, as_code, plan_on
 from .constraints import Constraints
 from .report import Report, held_by
@@ -41,15 +41,15 @@ from .taken import Taken, taken
 
 
 def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
-                 start: lowtide.Plan | None = None) -> tuple[Schedule, Report]:
+                 start: lowtide.Plan | None = None, answers: Answers | None = None) -> tuple[Schedule, Report]:
     """The plan of `program` under these constraints.
 
-    budget: bytes, instead of the budget of the options.  start: a known plan, if any.  Raises BudgetError if no plan keeps the
-    budget.
+    budget: bytes, instead of the budget of the options.  start: a known plan, if any.  answers: what is known there is not
+    searched, and what is found is noted there.  Raises BudgetError if no plan keeps the budget.
     """
     began = time.perf_counter()
     progress.stage("planning")
-    question = Question(program, options, constraints, budget)
+    question = Question(program, options, constraints, budget, answers=answers)
     answer = _keeping_the_budget(question, start)
     if options.footprint == "reserved":
         answer = _within_reserved(question, answer)
@@ -64,8 +64,9 @@ class Question:
     """
 
     def __init__(self, program: Program, options: Options, constraints: Constraints, budget: int | None,
-                 smallest: bool = False) -> None:
+                 smallest: bool = False, answers: Answers | None = None) -> None:
         self.given, self.options, self.constraints, self.smallest = program, options, constraints, smallest
+        self._answers = answers
         self.asked = options.planning(constraints.alone, program.device)
         self.copies = without_transforms(self.asked)
         self.program = program.splittable() if TRANSFORMS & set(self.asked.get("techniques", ())) else program
@@ -80,6 +81,10 @@ class Question:
         # transforms -> the program and problem made of them
         self._latest: tuple[Transforms, tuple[Program, lowtide.Problem]] = [], (self.program, self.problem)
 
+    def again(self, options: Options, budget: int, smallest: bool = False) -> Question:
+        """The same question with other options and another budget."""
+        return Question(self.given, options, self.constraints, budget, smallest, self._answers)
+
     def _check_host_budget(self) -> None:
         at_home = sum(self.program.graph.tensor(t).bytes for t in self.program.homes())
         room = self.copies.get("host_budget")
@@ -89,17 +94,11 @@ class Question:
 
     def answer(self, start: lowtide.Plan | None) -> Answer:
         """Finds, schedules and verifies a plan.  Raises BudgetError."""
-        file = cache.path_of("plans", self.reduced.graph.hash, self.limit, self.options.order, self.options.plan_key(),
-                             self.asked.get("link"), self.asked.get("host_budget"), self.smallest, lowtide.__version__)
-        found = self._from_cache(file)
-        if found is None:
-            try:
-                found = self._searched(start)
-            except NotInParts as error:
-                warnings.warn(f"lowtide: {self.program.graph.name} does not run in parts: {error}", LowtideWarning, stacklevel=3)
-                return Question(self.given, self.options.without_transforms(), self.constraints, self.limit).answer(start)
-            if found.facts["stopped_by"] != "cancelled":  # a later start would find a better plan
-                cache.write(file, found.facts | {"transforms": found.transforms, "steps": list(found.plan.steps)})
+        try:
+            found = self._found(start)
+        except NotInParts as error:
+            warnings.warn(f"lowtide: {self.program.graph.name} does not run in parts: {error}", LowtideWarning, stacklevel=3)
+            return self.again(self.options.without_transforms(), self.limit).answer(start)
         if found.facts["instead"]:
             warnings.warn(f"lowtide: {found.facts['instead']}", LowtideWarning, stacklevel=3)
         return self._verified(found)
@@ -116,9 +115,29 @@ class Question:
             self._latest = transforms, (made, problem)
         return self._latest[1]
 
-    def _from_cache(self, file: Path | None) -> _Found | None:
-        """The result of an earlier search, if it is cached and still valid."""
-        entry = cache.read(file)
+    def _found(self, start: lowtide.Plan | None) -> _Found:
+        """From the answers or the cache, or searched.  Raises BudgetError and NotInParts."""
+        limits = (self.reduced.graph.hash, self.limit, self.options.order, self.options.plan_key(), self.asked.get("link"),
+                  self.asked.get("host_budget"), self.smallest)
+        key, file = repr(limits), cache.path_of("plans", *limits, lowtide.__version__)
+        told = None if self._answers is None else self._as_found(self._answers.entry(key))
+        if told is not None:
+            return told
+        try:
+            found = self._as_found(cache.read(file)) or self._searched(start)
+        except (BudgetError, NotInParts) as error:
+            if self._answers is not None:
+                self._answers.found[key] = error
+            raise
+        entry = found.facts | {"transforms": found.transforms, "steps": list(found.plan.steps)}
+        if not found.cached and found.facts["stopped_by"] != "cancelled":  # a later start would find a better plan
+            cache.write(file, entry)
+        if self._answers is not None:
+            self._answers.found[key] = entry
+        return found
+
+    def _as_found(self, entry: Any) -> _Found | None:
+        """The result of an earlier search, if it is valid here."""
         try:
             transforms = entry["transforms"]
             plan = plan_on(self.problem.machine, [(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]])
@@ -218,12 +237,12 @@ def _keeping_the_budget(question: Question, start: lowtide.Plan | None) -> Answe
 
 def _within_reserved(question: Question, answer: Answer) -> Answer:
     """An answer for which the allocator reserves no more than the budget.  Raises BudgetError."""
-    given, options, constraints = question.given, question.options, question.constraints
+    options = question.options
 
     def plan(live: int, number: int, known: Answer | None) -> Answer:
         other = dataclasses.replace(options, seed=(options.seed + number) % 2**64)
         start = known.found.plan if known is not None and not known.found.transforms else None
-        return _keeping_the_budget(Question(given, other, constraints, live), start)
+        return _keeping_the_budget(question.again(other, live), start)
 
     return within_reserved(answer, question.limit, answer.found.facts["floor"], plan)
 
@@ -234,7 +253,7 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
 
     Raises BudgetError.
     """
-    given, options, constraints, limit = question.given, question.options, question.constraints, question.limit
+    given, options, limit = question.given, question.options, question.limit
     floor, narrower = answer.found.facts["floor"], limit
     try:
         for _ in range(ATTEMPTS):
@@ -244,7 +263,7 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
             narrower -= taken.peak - narrower
             if narrower < max(floor, 1):  # no plan can keep it
                 break
-            answer = Question(given, options, constraints, narrower).answer(start)
+            answer = question.again(options, narrower).answer(start)
             if answer.cost is not None:
                 return answer
     except BudgetError:
@@ -255,7 +274,7 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
             return known
     words = f"no plan was found that keeps this step within {size_text(limit)} ({limit} bytes) and copies only what code can copy"
     try:
-        answer = Question(given, options, constraints, limit, smallest=True).answer(start)
+        answer = question.again(options, limit, smallest=True).answer(start)
     except BudgetError as error:
         least = error.smallest
     else:
@@ -268,7 +287,7 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
     if given.homes():
         raise BudgetError(words, floor, least, limit)
     try:
-        return Question(given, options.without_copies(), constraints, limit).answer(None)
+        return question.again(options.without_copies(), limit).answer(None)
     except BudgetError as error:
         smallest = min((n for n in (least, error.smallest) if n is not None), default=None)
         raise BudgetError(f"{words}; without copies: {error}", floor, smallest, limit) from None

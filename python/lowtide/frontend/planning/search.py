@@ -128,8 +128,9 @@ class Search:
                             progress=_told(options.progress), start=start)
 
     def _start(self, start: lowtide.Plan | None, known: Found | None) -> lowtide.Plan | None:
-        """A plan to begin with: `start` if it is one of this graph, or the smallest that is known, which auto has found."""
-        ours = known is not None and self._options.solver == "auto" and not known.transforms
+        """A plan to begin with: `start` if it is one of this graph, or the smallest that is known, which auto has found.  The latter not
+        where work alone is limited: what was searched before changes no plan then."""
+        ours = known is not None and self._options.solver == "auto" and not known.transforms and self._options.time is not None
         smallest = known.outcome.plan if known is not None and ours else None
         try:
             fits = start is not None and lowtide.simulate(self._problem.graph, start).violation is None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,9 +28,10 @@ from .copies import COPIES
 
 # of a program, and whether nothing limits what it saves: what a Problem of it is told beside graph, budget and order
 Told = Callable[[Program, bool], dict[str, Any]]
+Limits = Mapping[str, Any]  # time or work, as of lowtide.plan
 
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
-_SECONDS = 0.2  # of planning for one graph and fraction
+_LIMITS: Limits = {"time": 0.2}  # of planning for one graph and fraction
 _HALVINGS = 4  # of the range in which the smallest budget lies
 _WORSE = 2  # fractions in a row that take more time, after which no smaller one is tried
 _NEARER = 3  # of the range of fractions in which the best one lies
@@ -129,24 +130,26 @@ def with_one_more(passes: list[Pass]) -> list[Pass]:
 
 
 def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
-                 told: Told = lambda _, __: {}, varies: bool = False, between: Sequence[Between] = ()) -> dict[str, Assignment]:
+                 told: Told = lambda _, __: {}, varies: bool = False, between: Sequence[Between] = (),
+                 limits: Limits = _LIMITS) -> dict[str, Assignment]:
     """What to plan each graph of these passes with, by their keys, so that all of them keep the budget.
 
     fixed: bytes that no plan changes.  varies: does the number of forwards that wait change from step to step?  Then one
-    more than was seen fits, too, if that can be.  between: moments that keep the budget, too.
+    more than was seen fits, too, if that can be.  between: moments that keep the budget, too.  limits: of planning
+    for one graph and fraction.
 
     Raises BudgetError if no way is found.
     """
     captured_graphs, waiting, limit, largest = _of(passes, budget, fixed)
     best = None
     for tried in (with_one_more(passes), passes) if varies else (passes,):
-        best = best or _best(tried, captured_graphs, waiting, limit, order, told, between)
+        best = best or _best(tried, captured_graphs, waiting, limit, order, told, between, limits)
     if best is None and any(captured.program.kept for captured in captured_graphs.values()):
         keys = {key: replace(captured, program=captured.program.without_kept()) for key, captured in captured_graphs.items()}
         assignments = share_budget([replace(pass_, captured=keys[pass_.captured.key],
                                             waiting=tuple(keys[captured.key] for captured in pass_.waiting)) for pass_ in passes],
                                    budget, order, fixed, told, varies,
-                                   [replace(moment, waiting=tuple(keys[captured.key] for captured in moment.waiting)) for moment in between])
+                                   [replace(moment, waiting=tuple(keys[captured.key] for captured in moment.waiting)) for moment in between], limits)
         return {key: replace(assignments[captured.key], keeps=not captured_graphs[key].program.kept) for key, captured in keys.items()}
     if best is None:
         fewest = constraints_of(passes, {key: captured_graphs[key].saves[0] for key in waiting})
@@ -158,16 +161,16 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
         floor = max(floor, max((_at(moment, {key: captured_graphs[key].saves[0] for key in waiting}) for moment in between), default=0))
         unplanned = max(largest.own_peak, max((_at(moment, {key: captured_graphs[key].saves[1] for key in waiting})
                                                for moment in between), default=0))
-        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), unplanned), order, told, between)
+        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), unplanned), order, told, between, limits)
         raise _refusal(passes, limit, floor, smallest)
     return best
 
 
 def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], limit: int, order: str,
-          told: Told, between: Sequence[Between]) -> dict[str, Assignment] | None:
+          told: Told, between: Sequence[Between], limits: Limits) -> dict[str, Assignment] | None:
     """The assignments with the least total time among those tried; None if none is found."""
     def tried(fraction: float) -> tuple[int, dict[str, Assignment]] | None:
-        return _try(passes, captured_graphs, waiting, fraction, limit, order, told, between)
+        return _try(passes, captured_graphs, waiting, fraction, limit, order, told, between, limits)
 
     least = sum(pass_.captured.program.graph.duration for pass_ in passes if not pass_.backward)
     best: tuple[int, dict[str, Assignment]] | None = None
@@ -202,7 +205,7 @@ def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, Gr
 
 
 def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float, limit: int,
-         order: str, told: Told, between: Sequence[Between]) -> tuple[int, dict[str, Assignment]] | None:
+         order: str, told: Told, between: Sequence[Between], limits: Limits) -> tuple[int, dict[str, Assignment]] | None:
     """The total time of plans in which waiting graphs save this fraction of their range, and the plans; None if one has no plan."""
     saved = _saved(passes, captured_graphs, waiting, fraction)
     if any(_at(moment, saved) > limit for moment in between):
@@ -213,9 +216,9 @@ def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: s
     for key, constraints in constraints_of(passes, saved).items():
         program = captured_graphs[key].program
         told_of_it = told(program, constraints.alone)
-        found = _planned(program, constraints, limit, order, told_of_it)
+        found = _planned(program, constraints, limit, order, limits, told_of_it)
         if found is None and "link" in told_of_it:
-            found = _planned(program, constraints, limit, order, without_copies(told_of_it))
+            found = _planned(program, constraints, limit, order, limits, without_copies(told_of_it))
         if found is None:
             return None
         duration, plan = found
@@ -233,13 +236,13 @@ def _saved(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting:
     return {key: least + int((fraction if of_all[key] > little else 1.0) * (most - least)) for key, (least, most) in ranges.items()}
 
 
-def _planned(program: Program, constraints: Constraints, limit: int, order: str,
+def _planned(program: Program, constraints: Constraints, limit: int, order: str, limits: Limits,
              told_of_it: dict[str, Any]) -> tuple[int, lowtide.Plan] | None:
     """A plan and its time; None if none is found whose code keeps the limit."""
     program, graph, live_limits = _asked(program, constraints, told_of_it)
     narrower = limit
     for _ in range(ATTEMPTS):
-        outcome = lowtide.plan(graph, narrower, order=order, time=_SECONDS, live_limits=live_limits, **told_of_it)
+        outcome = lowtide.plan(graph, narrower, order=order, live_limits=live_limits, **limits, **told_of_it)
         if outcome.plan is None or outcome.duration is None:
             return None
         if not any(kind in COPIES for kind, *_ in outcome.plan.steps):
@@ -275,14 +278,14 @@ def _at(moment: Between, saved: dict[str, int]) -> int:
 
 
 def _smallest(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], ends: tuple[int, int],
-              order: str, told: Told, between: Sequence[Between]) -> int:
+              order: str, told: Told, between: Sequence[Between], limits: Limits) -> int:
     """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
     low, high = ends
     for _ in range(_HALVINGS):
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told, between) for fraction in (0.0, 0.3)):
+        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told, between, limits) for fraction in (0.0, 0.3)):
             high = limit
         else:
             low = limit
@@ -304,6 +307,11 @@ def constraints_of(passes: list[Pass], saved: dict[str, int]) -> dict[str, Const
         earlier[key] = max(earlier[key], waits)
     return {key: Constraints(forwards[key], max(0, backwards[key] - forwards[key]), saved.get(key), earlier[key])
             for key in forwards}
+
+
+def shared_bytes(calls: list[GraphToPlan], budget: int | str, held: int) -> int:
+    """The budget of graphs that run one after another, in bytes."""
+    return _of(one_after_another(calls, held), budget, held)[2]
 
 
 def _bytes(budget: int | str, graph: lowtide.Graph, fixed: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import types
 import weakref
@@ -11,16 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
+from torch.nn.parallel import DistributedDataParallel
 
 from ...frontend import defaults, progress
 from ...frontend.errors import BudgetError, CaptureError, fall_back
-from ..compat import pytree
-from ..compat.dynamo import CALLS, WRAPS, BackendCompilerFailed, OptimizedModule, compiled, counters, frame_traced
+from ..compat import dynamo, pytree
+from ..compat.dynamo import CALLS, WRAPS, BackendCompilerFailed, OptimizedModule, counters, frame_traced, takes_whole_graphs
 from ..device.meter import bytes_held, storages_held
 from ..graphs.compile import EachShape, compile_captured
 from ..graphs.group import Group
 from ..graphs.outside_gradients import no_backward, of_results
+from ..ranks.buckets import check_parallel
 from ..ranks.shared import refuse_shared
+from ..ranks.together import planning, ranks_of
 from ..settings import OptimizeOptions, Settings
 from ..tensors.arguments import arguments, tensors_in
 from ..tracing.against_eager import note_tracing
@@ -31,6 +35,8 @@ from .sharded import is_sharded, optimize_sharded
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ..ranks.together import Ranks
+
 _CALLING = (torch.nn.modules.module.__file__, CALLS)  # where modules are called
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
 # torch.compile hands the same dict to every graph of one model; its group keeps it, so that its id stays its own,
@@ -38,6 +44,7 @@ _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
 _groups: weakref.WeakValueDictionary[int, Group] = weakref.WeakValueDictionary()
 
 
+@takes_whole_graphs
 @logs_behind
 def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None,
             **_: Any) -> Callable[..., Any]:
@@ -121,7 +128,7 @@ def _called_with(module: torch.nn.Module) -> list[torch.Tensor]:
 
 
 def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str | None = None,
-             kwargs: Mapping[str, Any] | None = None, **options: Unpack[OptimizeOptions]) -> torch.nn.Module:
+             kwargs: Mapping[str, Any] | None = None, ranks: Ranks = None, **options: Unpack[OptimizeOptions]) -> torch.nn.Module:
     """`module`, compiled so that its training step stays within `budget`.
 
     example_inputs: a tuple of arguments, one tensor, or a mapping: `optimize(model, batch, ...)` plans for `model(**batch)`.
@@ -130,57 +137,81 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         between them then runs once on zeros, on a copy of the module.  Without inputs each graph is planned at its first call,
         beside the memory that exists then, and from the next step on together with the others.
     budget, options: settings.Settings.  Those that are not given are the process's defaults (set_default).
+    ranks: who makes this call, and gets one plan (ranks/one_plan.py): "together" (all ranks of the job), a process group (its ranks), or
+        "alone".  None: the ranks of DistributedDataParallel for a module under it, else this rank alone.
 
-    Parameters and buffers are shared with `module`.  Raises TypeError for wrong arguments, ValueError for wrong options,
-    BudgetError if no plan keeps the budget, CaptureError for a module that several ranks share (ranks/shared.py) and, with
-    fallback="error", for a step that cannot be planned.
+    Parameters and buffers are shared with `module`.  Of a module under DistributedDataParallel the wrapped one is compiled in place, as
+    by its method compile(), and the same object is returned; its buckets are part of the plan.
+
+    Raises TypeError for wrong arguments, ValueError for wrong options, BudgetError if no plan keeps the budget, CaptureError for a
+    module that several ranks share in other ways (ranks/shared.py) and, with fallback="error", for a step that cannot be planned;
+    each on all ranks that plan together, and RankError where another rank has failed or is missing.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
                         "torch.compile(function, backend=\"lowtide\", options={...})")
-    settings = Settings.of({"budget": budget, **options})
-    if is_sharded(module):
-        return optimize_sharded(module, settings, example_inputs, kwargs)
-    refuse_shared(module, "optimize", takes_parts=True)
-    return compiled_within(module, settings, example_inputs, kwargs)
+    process_group = ranks_of(module, ranks)
+    with planning(process_group) as together:
+        settings = Settings.of({"budget": budget, **options})
+        group = Group(ranks=together, planning=functools.partial(planning, process_group))
+        if not isinstance(module, DistributedDataParallel):
+            if is_sharded(module):
+                return optimize_sharded(module, settings, example_inputs, kwargs)
+            refuse_shared(module, "optimize", takes_parts=True)
+            return compiled_within(module, settings, example_inputs, kwargs, group)
+        check_parallel(module)
+        refuse_shared(module.module, "optimize")
+        group.buckets.meet(module)
+        compiled_within(module.module, settings, example_inputs, kwargs, group, in_place=True)
+        return module
 
 
-def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs: Any,
-                    kwargs: Mapping[str, Any] | None) -> torch.nn.Module:
-    """`optimize` with these settings."""
+def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs: Any, kwargs: Mapping[str, Any] | None,
+                    group: Group, in_place: bool = False) -> torch.nn.Module:
+    """`optimize` with these settings.  group: for the graphs of the module.  in_place: as of _Compiled."""
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         if torch.nn.parameter.is_lazy(tensor):
             raise ValueError(f"{name} has no size yet: call the lazy module once, under torch.no_grad(), before it is planned")
     planned = example_inputs is not None or kwargs is not None
     given, named = arguments(() if example_inputs is None else example_inputs, kwargs) if planned else ((), {})
-    group = _group_of(module)
-    compiled = _Compiled(module, settings, group)
-    if not planned:
-        return compiled.module
-    if settings.reserve is None and all(p.device.type == "cpu" for p in module.parameters()):
-        group.held = bytes_held(module.state_dict(), tensors_in(given, named))
+    if group.ranks:
+        group.ranks.begin({"planned for inputs": planned, **settings.of_all_ranks}, settings.time)
+    _know(group, module)
+    try:
+        if not planned:
+            return _Compiled(module, settings, group, in_place).begin()
+        compiled, reason = _planned_for(_Compiled(module, settings, group, in_place), given, named)
+        why = group.ranks.reason(reason) if group.ranks else reason
+    finally:
+        group.ranks = None
+    return fall_back(why, settings.fallback, compiled.module if reason else module) if why else compiled.begin()
+
+
+def _planned_for(compiled: _Compiled, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[_Compiled, str | None]:
+    """The compiled module, planned for these arguments; and why it runs without a plan, if it does."""
+    settings, group = compiled.settings, compiled.group
+    if settings.reserve is None and all(p.device.type == "cpu" for p in compiled.plain.parameters()):
+        group.held = bytes_held(compiled.plain.state_dict(), tensors_in(given, named))
     with progress.line():
         compiled.rehearse(given, named)
     if compiled.unplanned:
         group.outside.said(len(compiled.unplanned))
-        return fall_back(no_backward(compiled.unplanned), settings.fallback, compiled.module)
+        return compiled, no_backward(compiled.unplanned)
     if group.to_plan:
         with progress.line():
             progress.stage("sharing the budget among the graphs")
             group.share_budget(settings)
-            compiled = _Compiled(module, settings, group)
+            compiled = compiled.again()
             compiled.rehearse(given, named)
     if not compiled.captured_graphs:
-        return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
-                         "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
-                         f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)", settings.fallback,
-                         compiled.module)
-    return compiled.module
+        return compiled, ("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
+                          "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
+                          f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)")
+    return compiled, None
 
 
-def _group_of(module: torch.nn.Module) -> Group:
-    """A group for the graphs of a module; the module's parameters and buffers are known to stay."""
-    group = Group()
+def _know(group: Group, module: torch.nn.Module) -> Group:
+    """A group for the graphs of a module, whose parameters and buffers are known to stay."""
     group.train(module.parameters())
     group.outside.belongs_to(module)
     stay = [*module.parameters(), *module.buffers()]
@@ -209,28 +240,41 @@ class _Compiled:
     own first call, since compiled code and facts about tensors belong to one module.
     """
 
-    def __init__(self, module: torch.nn.Module, settings: Settings, group: Group) -> None:
-        self._settings, self._group = settings, group
-        self._plain = module
+    def __init__(self, module: torch.nn.Module, settings: Settings, group: Group, in_place: bool = False) -> None:
+        """in_place: the module itself is to be called by the compiled code, as after module.compile()."""
+        self.settings, self.group = settings, group
+        self.plain = module
         self._rehearsing = self._broken = False
         self._stands_in = True
         self._breaks = 0
         self._rehearsed = module
+        self._in_place = in_place
         self._backend = self._compile_captured  # one object, by which the tracer knows what it has compiled
         self.captured_graphs = 0  # compiled so far
         self._trains = False  # does one of them have a backward?
         self.unplanned: list[str] = []  # parameters that are trained where none of them has
-        self.module = self._compile(module)
+        self.module = module if in_place else dynamo.compiled(module, self._backend, _RECOMPILES)
+
+    def again(self) -> _Compiled:
+        """The same module, to be compiled again."""
+        return _Compiled(self.plain, self.settings, self.group, self._in_place)
+
+    def begin(self) -> torch.nn.Module:
+        """The module that runs the compiled code from now on."""
+        if self._in_place:
+            dynamo.call_by(self.plain, self._compile(self.plain))
+        return self.module
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Compiled:
-        return _compiled_anew(copy.deepcopy(self._plain, memo), self._settings)
+        return _compiled_anew(copy.deepcopy(self.plain, memo), self.settings)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _compiled_anew, (self._plain, self._settings)
+        return _compiled_anew, (self.plain, self.settings)
 
-    def _compile(self, module: torch.nn.Module) -> torch.nn.Module:
-        return compiled(module, self._backend, _RECOMPILES)
+    def _compile(self, module: torch.nn.Module) -> Callable[..., Any]:
+        return (dynamo.compiled_call if self._in_place else dynamo.compiled)(module, self._backend, _RECOMPILES)
 
+    @takes_whole_graphs
     @logs_behind
     def _compile_captured(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         reason = getattr(gm, "compile_subgraph_reason", None)
@@ -238,8 +282,8 @@ class _Compiled:
             or self._rehearsing and not _is_at(self._rehearsed)  # the tracer has skipped its own code
         number = self.captured_graphs
         note_tracing(gm)
-        find = self._rehearsing and self._broken and self._stands_in and not self._group.assignments
-        run = compile_captured(gm, inputs, self._settings, self._group, number if find else None)
+        find = self._rehearsing and self._broken and self._stands_in and not self.group.assignments
+        run = compile_captured(gm, inputs, self.settings, self.group, number if find else None)
         self.captured_graphs += 1
         self._trains = self._trains or torch.is_grad_enabled() and getattr(run, "trains", True)
 
@@ -251,7 +295,7 @@ class _Compiled:
             if not (self._broken and self._stands_in):
                 raise _Rehearsed
             if find:
-                self._group.order.append(number)
+                self.group.order.append(number)
             return stand_ins(gm, args)
 
         return call
@@ -260,23 +304,23 @@ class _Compiled:
         """Compile every graph that a call with these arguments reaches."""
         progress.stage("tracing the step")
         try:
-            module = copy.deepcopy(self._plain, {id(p): p for p in self._plain.parameters()})
+            module = copy.deepcopy(self.plain, {id(p): p for p in self.plain.parameters()})
         except Exception:  # a module that cannot be copied: only the first graph is reached
             module, self._stands_in = None, False
         self._breaks = _graph_breaks()
-        self._rehearsing, self._rehearsed = True, module or self._plain
-        own = dict(self._plain.named_buffers())
-        self._group.stands_for = {id(copied): own[name] for name, copied in self._rehearsed.named_buffers() if name in own}
+        self._rehearsing, self._rehearsed = True, module or self.plain
+        own = dict(self.plain.named_buffers())
+        self.group.stands_for = {id(copied): own[name] for name, copied in self._rehearsed.named_buffers() if name in own}
         try:
-            with torch.random.fork_rng(gpus_of(self._plain, given, named)), generators_kept(self._plain):
+            with torch.random.fork_rng(gpus_of(self.plain, given, named)), generators_kept(self.plain):
                 own_inputs, (given, named) = tensors_in(given, named), copied_arguments((given, named))
-                there = storages_held(list(self._plain.buffers()), own_inputs)
+                there = storages_held(list(self.plain.buffers()), own_inputs)
                 copies = storages_held(list(self._rehearsed.buffers()), tensors_in(given, named))
-                self._group.copied = sum(size for key, size in copies.items() if key not in there)
-                results = (self._compile(module) if module else self.module)(*given, **named)
+                self.group.copied = sum(size for key, size in copies.items() if key not in there)
+                results = self._compile(self.plain if module is None else module)(*given, **named)
                 if self.captured_graphs and not self._trains and torch.is_grad_enabled():
                     _, outside = of_results(t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor))
-                    self.unplanned = self._group.outside.names_among(outside)
+                    self.unplanned = self.group.outside.names_among(outside)
         except _Rehearsed as end:
             if end.error:
                 raise end.error from None
@@ -284,11 +328,11 @@ class _Compiled:
             inner = error.inner_exception
             raise inner from (error if not isinstance(inner, (BudgetError, CaptureError, ValueError)) else None)
         except Exception:  # code between graphs may not take zeros; then the later ones are not known
-            if not self._group.to_plan:
+            if not self.group.to_plan:
                 raise
         finally:
             self._rehearsing = False
-            self._group.stands_for, self._group.copied = {}, 0
+            self.group.stands_for, self.group.copied = {}, 0
 
 
 def _prepare(run: EachShape, args: tuple[Any, ...]) -> None:
@@ -301,7 +345,7 @@ def _prepare(run: EachShape, args: tuple[Any, ...]) -> None:
 
 def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:
     """The compiler of a copy of an optimized module."""
-    return _Compiled(module, settings, _group_of(module))
+    return _Compiled(module, settings, _know(Group(), module))
 
 
 def _graph_breaks() -> int:

@@ -10,14 +10,18 @@ import torch
 from torch import nn
 
 from ...frontend.planning.report import Report, reports
+from ..graphs.group import Group
 from ..optimizer.given import Optimizers, StateHome
 from ..ranks.shared import refuse_shared
+from ..ranks.together import planning, ranks_of
 from ..settings import Settings, StepOptions
 from ..tracing.fake_step import LossFunction, loss_and_others
 from .entry import compiled_within
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ..ranks.together import Ranks
 
 
 class Step:
@@ -58,7 +62,7 @@ class _WithLoss(nn.Module):
 
 def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
          loss: LossFunction | None = None, *, budget: int | str | None = None, kwargs: Mapping[str, Any] | None = None, scaler: None = None,
-         state_home: StateHome = "device", **options: Unpack[StepOptions]) -> Step:
+         state_home: StateHome = "device", ranks: Ranks = None, **options: Unpack[StepOptions]) -> Step:
     """The training step of a model as one planned call: `loss = step(*inputs)`.
 
     optimizer: an optimizer, or a list, such as Muon for matrices and AdamW for the rest.  Each trainable parameter that the loss
@@ -69,6 +73,7 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
     state_home: the place of the optimizer's state between steps.  "host": the state of a parameter is copied to the device for its
         update, and back; `optimizer.state` then has tensors on the host.  Needs the technique `offload`; on a CPU the host is
         emulated.
+    ranks: as of `optimize`.
     scaler: not supported, because a GradScaler reads all gradients before the first update.  Use bf16, which needs none.
 
     Each gradient is freed as soon as it is used, so the step holds one gradient, and the workspace of one update, at a time.  Nothing
@@ -89,9 +94,10 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
     for name in ("update", "optimizer", "fallback"):
         if name in options:
             raise TypeError(f"step says {name!r} by itself")
-    settings = replace(Settings.of({"budget": budget, "optimizer": given, "update": "backward", "fallback": "error",
-                                    **options}), whole=True, state_home=state_home)
-    refuse_shared(model, "step")
-    module = _WithLoss(model, loss)
-    run = compiled_within(module, settings, inputs, kwargs)
+    with planning(ranks_of(model, ranks)) as together:
+        settings = replace(Settings.of({"budget": budget, "optimizer": given, "update": "backward", "fallback": "error",
+                                        **options}), whole=True, state_home=state_home)
+        refuse_shared(model, "step")
+        module = _WithLoss(model, loss)
+        run = compiled_within(module, settings, inputs, kwargs, Group(ranks=together))
     return Step(module, run, given, reports()[-1])

@@ -16,6 +16,7 @@ with needed("tracer AOTAutograd"):
     from torch._functorch import config
     from torch._functorch._aot_autograd import graph_compile
     from torch._functorch._aot_autograd.descriptors import (
+        InputMutationAOTOutput,
         ParamAOTInput,
         PlainAOTOutput,
         SavedForBackwardsAOTOutput,
@@ -31,7 +32,7 @@ with needed("tracer AOTAutograd"):
 
 __all__ = ["ParamAOTInput", "PlainAOTOutput", "SavedForBackwardsAOTOutput", "SubclassGetAttrAOTInput",
            "SubclassGetAttrAOTOutput", "TracingContext", "aot_autograd", "aot_export_joint_with_descriptors", "default_partition", "graph_module", "nothing_donated", "numbers_stay",
-           "outputs_of", "traced_alone", "with_memory_budget"]
+           "outputs_of", "traced_alone", "with_memory_budget", "written_inputs"]
 
 _here = threading.local()  # .donates, .tensorifies: False within nothing_donated, numbers_stay
 
@@ -74,6 +75,13 @@ def numbers_stay() -> contextlib.AbstractContextManager[None]:
     """While AOTAutograd traces in this thread: it makes no tensors of floats, which are other kernels, in half
     precision with other results."""
     return _without("tensorifies")
+
+
+def written_inputs(forward: torch.fx.GraphModule) -> set[int | None]:
+    """The places of the arguments that a forward writes to; None among them for one of no known place."""
+    (output,) = forward.graph.find_nodes(op="output")
+    written = [d.mutated_input for d in output.meta.get("desc") or () if isinstance(d, InputMutationAOTOutput)]
+    return {getattr(of, "idx", None) for of in written}
 
 
 def traced_alone() -> contextlib.AbstractContextManager[Any]:

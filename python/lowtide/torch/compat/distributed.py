@@ -11,6 +11,14 @@ from torch.nn.parallel import DistributedDataParallel
 from .versions import before, needed
 
 
+def store_of(group: dist.ProcessGroup) -> tuple[Any, str, float]:
+    """A store that all ranks of a process group reach, the name that all of them know the group by, and the store's time limit in
+    seconds."""
+    with needed("store of a process group"):
+        store: Any = dist.distributed_c10d._get_default_store()
+        return store, group.group_name, store.timeout.total_seconds()
+
+
 class GroupFacts(NamedTuple):
     """The number of ranks of a process group, and the library that connects them."""
 
@@ -31,15 +39,24 @@ def group_named(name: Any) -> GroupFacts | None:
         return None
 
 
-def store_of(group: dist.ProcessGroup) -> tuple[dist.Store, str]:
-    """A store that all ranks of a process group reach, and the name that all of them know the group by."""
-    with needed("store of a process group"):
-        return dist.distributed_c10d._get_default_store(), group.group_name
-
-
 def running_ddp() -> Any:
     """The DistributedDataParallel module whose forward runs now, or None."""
     return DistributedDataParallel._get_active_ddp_module()
+
+
+def bucket_limits(ddp: DistributedDataParallel) -> tuple[int, int]:
+    """Bytes that fill the first bucket of a DDP module, and any other, once it has sorted them."""
+    cap = int(getattr(ddp, "bucket_bytes_cap", 25 << 20))
+    return min(int(getattr(dist, "_DEFAULT_FIRST_BUCKET_BYTES", 1 << 20)), cap), cap
+
+
+def splits_parameters(ddp: DistributedDataParallel) -> str:
+    """What makes the parameters of a DDP module others during a step; empty if nothing does."""
+    if getattr(ddp, "mixed_precision", None) is not None:
+        return "mixed_precision="
+    if getattr(ddp, "_delay_all_reduce_params", None):
+        return "delay_all_reduce_named_params="
+    return "the reducer in Python (torch._dynamo.config.optimize_ddp)" if getattr(ddp, "_use_python_reducer", False) else ""
 
 
 def fsdp_groups() -> Iterator[Any]:

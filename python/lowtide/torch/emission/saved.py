@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import fx
@@ -24,6 +24,7 @@ from torch import fx
 from ..compat.autograd import saved_tensor_hooks
 from ..compat.tensors import holders
 from .execute import boxed, compile_graph, overwriting
+from .parted import Part
 
 _LEFT = "lowtide_left"
 _MARK = "_lowtide_left"  # of a storage's own object, which lives as long as the storage
@@ -62,11 +63,12 @@ def compile_forward(module: fx.GraphModule, name: str, code: object, *, fixed: b
     return boxed(forward)
 
 
-def compile_backward(module: fx.GraphModule, name: str, code: object, *, fixed: bool = False) -> Callable[[list[Any]], Any]:
+def compile_backward(module: fx.GraphModule, name: str, code: object, *, fixed: bool = False,
+                     parts: Sequence[Part] = ()) -> Callable[[list[Any]], Any]:
     """A boxed function that computes module.graph, and overwrites saved tensors that are still where the forward of the same `code`
-    left them, and that nobody else can reach.  fixed: as of compile_graph.
+    left them, and that nobody else can reach.  fixed, parts: as of compile_graph.
     """
-    run = compile_graph(module, name, fixed=fixed)
+    run = compile_graph(module, name, fixed=fixed, parts=parts)
     written = {over.saved for over in map(overwriting, module.graph.nodes) if over and over.saved}
     places = [i for i, node in enumerate(module.graph.find_nodes(op="placeholder")) if node.name in written]
     assert len(places) == len(written), "each saved tensor that is overwritten is an argument"
@@ -75,7 +77,7 @@ def compile_backward(module: fx.GraphModule, name: str, code: object, *, fixed: 
 
     @functools.cache
     def run_elsewhere() -> Callable[[list[Any]], Any]:
-        return compile_graph(module, f"{name}, of kept tensors", spares_saved=True)
+        return compile_graph(module, f"{name}, of kept tensors", spares_saved=True, parts=parts)
 
     def backward(args: list[Any]) -> Any:
         if not all(_is_ours_alone(args, i, code) for i in places):

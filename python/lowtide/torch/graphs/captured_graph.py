@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -24,16 +24,19 @@ from ...frontend.errors import BudgetError, CallerError, CaptureError, LowtideWa
 from ..clusters.higher_order import has_higher_order
 from ..clusters.prepare import traced_for
 from ..clusters.rewrite import NotClustered, with_clusters
-from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay
+from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay, written_inputs
 from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
 from ..emission.emit import emit, emit_forward
 from ..emission.execute import boxed, compile_graph
+from ..emission.parted import Part, located, parts_of
 from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
 from ..program.program import Program
+from ..ranks.failure import RankError
 from ..runtime.assumed_tangent import place_of_assumed_tangent
 from ..runtime.backward_looks import look_at_backwards
+from ..runtime.parted_backward import first_part, in_parts
 from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_tangent, leaves
@@ -76,6 +79,8 @@ class CapturedGraph:
         self._layout = GraphLayout(settings, group, self._record)
         self._reads = Reads(self._record.number, self._written)
         self._is_stale = False
+        self._buckets = 0  # bytes of DDP's buckets when it was compiled
+        self._parts: list[Part] = []  # of the backward that was compiled last
         self._lock = threading.Lock()  # held while it is compiled anew
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
@@ -142,11 +147,14 @@ class CapturedGraph:
         group.begin(record, self._settings, args)
         with self._lock:
             stale, self._is_stale = self._is_stale, False
-            if record.assignment or stale:
+            if self._buckets != group.buckets.size:
+                with group.planning_again():  # on all ranks, since all have come to run it within DDP
+                    self._compile_anew(list(args))
+            elif record.assignment or stale:
                 self._compile_anew(list(args))
         group.forward(record, args)
         group.outside.runs()
-        results = self._compiled(*args)
+        results = self._compiled(*self._in_parts(args))
         self._reads.note(args, results)
         return results
 
@@ -186,8 +194,10 @@ class CapturedGraph:
             self._trace(example_inputs)
 
     def _trace(self, example_inputs: list[Any]) -> None:
-        self._inputs = list(example_inputs)
+        self._group.buckets.meet()
+        self._inputs, self._buckets = list(example_inputs), self._group.buckets.size
         self._reads.forget()
+        self._parts = []  # a new list: a backward that is compiled later belongs to the one of its forward
         if self._open:
             self._shown = self._open.sizes(example_inputs)
             self._fitting = {tuple(self._shown)}
@@ -204,7 +214,7 @@ class CapturedGraph:
                     gm = self._symbols.graph(self._gm, example_inputs)
                     self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
             self._symbols.seal()
-        except (BudgetError, CaptureError, UnknownParameter, SizeByNumber, NotOpen, Warning):
+        except (BudgetError, CaptureError, RankError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
         except NotClustered as error:
             if self._planner.inner:  # and nobody has asked for others
@@ -227,7 +237,10 @@ class CapturedGraph:
             if self._open:
                 raise NotOpen from error
             line = (str(error).strip().splitlines() or ["no message"])[0]
-            self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings.fallback, self._gm)
+            words = f"tracing failed with {type(error).__name__}: {line}"
+            if self._group.ranks:
+                words = str(self._group.ranks.refused(CaptureError(words)))
+            self._compiled = fall_back(words, self._settings.fallback, self._gm)
             self._symbols = None  # as it is the graph serves all values
             self._record.to_plan = self._record.report = None
             self._group.outside.said()
@@ -236,16 +249,34 @@ class CapturedGraph:
 
     def _run(self, side: str, code: object) -> Callable[..., Any]:
         """The compiler of a side; the two sides of a step have the same `code`."""
+        parts = self._parts
+
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             name, fixed = f"graph {self._record.number} {side}", self._open is None
             if side == "forward":
                 return self._leaving(compile_forward(module, name, code, fixed=fixed), place_of_assumed_tangent(module))
             if side == "backward":
                 tangents = len(list(filter(is_tangent, module.graph.nodes)))
-                return self._taking(compile_backward(module, name, code, fixed=fixed), tangents)
+                return self._taking(_backward(module, name, code, fixed, parts), tangents)
             return compile_graph(self.forward_alone(module), name, fixed=fixed)
 
         return compile_side
+
+    def _in_parts(self, args: tuple[Any, ...]) -> Sequence[Any]:
+        """The arguments of the compiled graph, whose backward may run in parts."""
+        return in_parts(args, [part.places for part in self._parts]) if self._parts and torch.is_grad_enabled() else args
+
+    def _divide(self, forward: fx.GraphModule, backward: fx.GraphModule) -> None:
+        """Within DistributedDataParallel the backward runs in parts as large as its buckets."""
+        inputs, limits = self._inputs, self._group.buckets.limits
+        (output,) = backward.graph.find_nodes(op="output")
+        differentiable = {i for i, t in enumerate(inputs) if isinstance(t, torch.Tensor) and t.requires_grad}
+        if limits is None or self._open or len(output.args[0]) != len(inputs) or written_inputs(forward) & {None, *differentiable}:
+            return
+        parameters = [i for i in trained_arguments(inputs) if isinstance(inputs[i], torch.nn.Parameter)]
+        parts = parts_of(backward.graph, parameters, limits)
+        if len(parts) > 1:
+            self._parts.extend(parts)
 
     def _leaving(self, run: Callable[..., Any], assumed_tangent: int | None) -> Callable[..., Any]:
         """`run`, with a note of what it leaves for its backward.
@@ -333,16 +364,29 @@ class CapturedGraph:
             if not trains:
                 return emit_forward(program, planned.computes, planned.transfers)
             forward, backward = emit(program, planned.computes, planned.transfers, self._layout.points(program))
+            self._divide(forward, backward)
             self._layout.learn(self._record.report)
             self._reads.learn(program, forward, (self._planner.changing(self._inputs), self._planner.written_results),
                               self._planner.kept_within)
             return forward, backward
-        except CaptureError as error:
+        except CaptureError as raised:
+            error = self._group.ranks.refused(raised) if self._group.ranks else raised
             if self._open:
                 raise NotOpen from error
             if self._planner.updates:
                 self._planner.updates.slots = {}
             return fall_back(str(error), self._settings.fallback, None)
+
+
+def _backward(module: fx.GraphModule, name: str, code: object, fixed: bool, parts: list[Part]) -> Callable[..., Any]:
+    """The backward of a graph, in these parts if there are any."""
+    if not parts:
+        return compile_backward(module, name, code, fixed=fixed)
+    parts = located(module.graph, parts)
+    (output,) = module.graph.find_nodes(op="output")
+    likes = [n.meta.get("val") if isinstance(n, fx.Node) else None for n in output.args[0]]
+    run = compile_backward(module, name, code, fixed=fixed, parts=parts)
+    return boxed(first_part(run, [part.places for part in parts], likes))
 
 
 def _stays(value: Any) -> bool:

@@ -8,12 +8,15 @@ planned together (together.py), and compiled again at their next call.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -24,8 +27,11 @@ from ...frontend.program import Program
 from ..device.meter import bytes_held
 from ..optimizer.graph_updates import GraphUpdates
 from ..optimizer.updater import Updater
+from ..ranks.buckets import Buckets
+from ..ranks.one_plan import OnePlan
+from ..ranks.together import several_ranks
 from ..settings import Settings
-from ..tensors.storages import Sizes, gradients_by_leaf, is_trained, storages
+from ..tensors.storages import Sizes, device_among, gradients_by_leaf, is_trained, storages
 from .accounts import Accounts, saved
 from .calls import Calls
 from .inner import Choice
@@ -51,7 +57,8 @@ class Group:
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
     sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit: the module of that whose graph is compiled.  otherwise: the terms of a graph that is compiled now and was not found.
     primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
-    calls: what has run.  inner: the kernels that were chosen for a graph, by the graph.
+    calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan together;
+    planning: the block within which they do, for plans after those of `optimize`.  inner: the kernels that were chosen for a graph, by the graph.
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -67,6 +74,9 @@ class Group:
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     copied: int = 0
     primed: bool = False
+    buckets: Buckets = field(default_factory=Buckets)
+    ranks: OnePlan | None = None
+    planning: Callable[[], AbstractContextManager[OnePlan | None]] = nullcontext
     calls: Calls = field(default_factory=Calls)
     captured_graphs: list[GraphRecord] = field(default_factory=list)
     watch: ModelWatch = field(default_factory=ModelWatch)
@@ -91,16 +101,31 @@ class Group:
             return None
         return GraphUpdates(tuple(map(Updater.of, settings.optimizers)))
 
+    def limited(self, settings: Settings) -> Settings:
+        """The settings for plans that are made now.  A rank that plans alone searches by work, so that equal graphs get equal plans on
+        all ranks."""
+        return settings.by_work() if self.ranks is None and several_ranks() else settings
+
     def share_budget(self, settings: Settings) -> None:
         """Share the budget among the graphs found, for each of their calls.  Raises BudgetError."""
+        settings = self.limited(settings)
         if isinstance(self.sharded, ShardedStep):
             passes, between = self.sharded.passes(self.to_plan)
-            self.assignments = share_budget(passes, settings.budget, settings.order, self.sharded.fixed, settings.told, between=between)
+            self.assignments = share_budget(passes, settings.budget, settings.order, self.sharded.fixed, settings.told, between=between,
+                                            limits=settings.sharing_limits)
         else:
-            calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
-            self.assignments = share_budget(one_after_another(calls, self.held), settings.budget, settings.order, self.held,
-                                            settings.told)
+            self.assignments = self._shared(settings)
         self.budget = next(iter(self.assignments.values())).budget
+
+    def _shared(self, settings: Settings) -> dict[str, Assignment]:
+        """The terms of graphs that run one after another, the same on all ranks that plan together."""
+        calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
+
+        def share(calls: list[GraphToPlan], held: int, budget: int | str) -> dict[str, Assignment]:
+            return share_budget(one_after_another(calls, held), budget, settings.order, held, settings.told, limits=settings.sharing_limits)
+
+        shared = share if self.ranks is None else functools.partial(self.ranks.shared, share)
+        return shared(calls, self.held, settings.budget)
 
     # ---- when a graph is planned
 
@@ -112,6 +137,7 @@ class Group:
             return GraphToPlan(program, settings.reserved or 0, gradients)
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
         given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
+        state += self.buckets.beside(device, settings.reserved)
         if find:
             return GraphToPlan(program, settings.standing(given + self.copied, device, program) + state, gradients)
         standing = settings.standing(given + self.copied + self._seen(self._own(inputs), True), device, program)
@@ -202,8 +228,27 @@ class Group:
     def begin(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
         """A forward of it is about to run.  Raises BudgetError if its step can be planned in no way."""
         with self.lock:
+            if self.buckets.meet() and self.assignments:
+                self._share_with_buckets(settings, args)
             if self.calls.begins(captured):
                 self._begin_burst(captured, settings, args)
+
+    @contextlib.contextmanager
+    def planning_again(self) -> Iterator[None]:
+        """Within the block the ranks that have planned together do so again."""
+        with self.planning() as self.ranks:
+            try:
+                yield
+            finally:
+                self.ranks = None
+
+    def _share_with_buckets(self, settings: Settings, args: tuple[Any, ...]) -> None:
+        """Share the budget again, beside buckets that were not there when the graphs were found."""
+        device = device_among(t for t in args if isinstance(t, torch.Tensor))
+        more = self.buckets.beside(device, settings.reserved)
+        self.to_plan = {number: replace(captured, resident=captured.resident + more) for number, captured in self.to_plan.items()}
+        with self.planning_again():
+            self.share_budget(settings)
 
     def _begin_burst(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
         self.accounts.first = captured
@@ -213,7 +258,7 @@ class Group:
         self.watch.counted = len(self.calls.trained) > 1 or isinstance(self.sharded, ShardedStep)
         self._say()
         if self.calls.news and self.sharded is None:
-            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, settings, args):
+            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args, self.buckets):
                 self.meet_over_budget(pass_, others)
             self.calls.planned()
 

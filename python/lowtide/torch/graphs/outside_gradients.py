@@ -130,15 +130,15 @@ def of_results(results: Iterable[Any]) -> tuple[list[torch.Tensor], list[torch.T
     graph = graph_of(results)
     within = reached(node for node in graph if captured_of(node) is not None)
     custom = {following for node, after in graph.items() for following in after
-              if isinstance(node, BackwardCFunction) and not _is_of_torch(node)}
+              if isinstance(node, BackwardCFunction) and not _is_known(node)}
     leaves = {node: node.variable for node in graph if is_leaf(node)}
     outside = {node for node in leaves if node not in within or node in custom}
     return ([t for node, t in leaves.items() if node not in outside], [t for node, t in leaves.items() if node in outside])
 
 
-def _is_of_torch(node: Any) -> bool:
-    """Is it the node of one of PyTorch's own functions, such as those of compiled graphs?"""
-    return getattr(type(node)._forward_cls, "__module__", "").startswith("torch.")
+def _is_known(node: Any) -> bool:
+    """Is it the node of one of PyTorch's own functions, such as those of compiled graphs, or of Lowtide's?"""
+    return getattr(type(node)._forward_cls, "__module__", "").startswith(("torch.", "lowtide."))
 
 
 def _look(outputs: Any, _: bool, __: Any, ___: bool) -> None:

@@ -15,12 +15,13 @@ import lowtide
 
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CaptureError, LowtideWarning, some
+from ...frontend.planning.answers import Answers
 from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.planner import plan_program
 from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
-from ...frontend.techniques import TRANSFORMS
+from ...frontend.techniques import TRANSFORMS, bytes_of
 from ..clusters.cluster import CLUSTER, cluster_of_node
 from ..clusters.overwriting import probe
 from ..compat.distributed import running_ddp
@@ -115,6 +116,7 @@ class GraphPlanner:
         self.kept_within: int | None = None  # the smallest budget of a plan that reads nothing that others may write to
         self.written: set[int] = set()  # inputs that others were seen to write to between forward and backward
         self.written_results: set[int] = set()  # the same of results
+        self._answers: Answers | None = None  # of the first rank's searches, while several ranks plan together
         self.inner: Choice | None = None  # of kernels, where the options leave it open
         self._assumed_tangent: AssumedTangent | None = None  # whose code finds it as long as somebody holds it
 
@@ -127,9 +129,10 @@ class GraphPlanner:
 
         Raises CaptureError and BudgetError.
         """
-        settings, group = self._settings.on(traced.device), self._group
-        if ranks() > 1 and has_collectives(traced.joint):
-            settings = settings.by_work()
+        group = self._group
+        settings = group.limited(self._settings).on(traced.device)
+        if group.ranks is None and ranks() > 1 and has_collectives(traced.joint):
+            settings = settings.with_estimates()
         self.near, self._record.trains = None, traced.trains
         differs = differences(traced.gm, traced.joint)  # from eager execution; lowering changes the graph
         program = self._lowered(traced, settings)
@@ -140,13 +143,14 @@ class GraphPlanner:
             group.to_plan[self._find] = to_plan
             return None
         terms = self._terms(traced, program, to_plan, settings)
+        settings, terms = self._agreed(program, settings, terms)
         same = None if terms.agreed or settings.techniques & TRANSFORMS else group.same(self._record, program, terms.constraints)
         if same and same.report and same.steps is not None:  # but for a number that the tracer took for a constant
             planned, report = schedule(program, same.steps), same.report
             if report.exactness.traced != differs:
                 report, same = replace(report, exactness=replace(report.exactness, traced=differs)), None
         else:
-            planned, report = self._planned(traced, program, settings, terms)
+            planned, report = self._planned_by_all(traced, program, settings, terms)
             report.updated, report.outside = len(self._record.updated), group.outside.count
             report.exactness = replace(report.exactness, traced=differs)
             if self.inner:
@@ -159,10 +163,11 @@ class GraphPlanner:
     def _lowered(self, traced: Traced, settings: Settings, joint: fx.GraphModule | None = None) -> PlannableProgram:
         """The program of the traced joint graph, or of another one of the same step."""
         if self._prices is None:
-            costs, by_clock = settings.costs_on(traced.device), not settings.modelled
+            costs, by_clock = settings.costs_on(traced.device), not settings.estimated
             self._prices = (Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)),
                             Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)))
         price, part_price = self._prices
+        price.agreed = part_price.agreed = self._group.ranks and self._group.ranks.prices
         progress.stage("lowering the graph")
         inputs, trained = traced.inputs, traced.trained
         program = lower(traced.joint if joint is None else joint, traced.num_forward_outputs, price,
@@ -230,7 +235,38 @@ class GraphPlanner:
         record.leaves = storages(traced.inputs[i] for i in with_gradient(program, traced.trained))
         return terms
 
+    def _agreed(self, program: PlannableProgram, settings: Settings, terms: Terms) -> tuple[Settings, Terms]:
+        """The settings and terms that several ranks agree upon, where they plan together."""
+        ranks = self._group.ranks
+        if ranks is None:
+            return settings, terms
+
+        def in_bytes(constraints: Constraints, budget: int | str) -> int:
+            return bytes_of(budget, constraints.graph(program))
+
+        link, host_budget = ranks.link(settings.planning(terms.constraints.alone, program.device))
+        if link is not None:
+            settings = replace(settings, link=link, host_budget=host_budget)
+        constraints, budget = ranks.terms(program.graph.hash, terms.constraints, settings.budget if terms.budget is None else terms.budget,
+                                          in_bytes)
+        return replace(settings, budget=budget), replace(terms, constraints=constraints, budget=None)
+
     # ---- plan
+
+    def _planned_by_all(self, traced: Traced, program: PlannableProgram, settings: Settings, terms: Terms) -> tuple[Schedule, Report]:
+        """The plan of the program on these terms, the same on all ranks that plan together.  Raises BudgetError."""
+        ranks = self._group.ranks
+        if ranks is None:
+            return self._planned(traced, program, settings, terms)
+        try:
+            return ranks.planned(lambda answers: self._with(answers, traced, program, settings, terms))
+        finally:
+            self._answers = None
+
+    def _with(self, answers: Answers, traced: Traced, program: PlannableProgram, settings: Settings, terms: Terms) \
+            -> tuple[Schedule, Report]:
+        self._answers = answers
+        return self._planned(traced, program, settings, terms)
 
     def _planned(self, traced: Traced, program: PlannableProgram, settings: Settings, terms: Terms) -> tuple[Schedule, Report]:
         """The plan of the program on these terms.  Raises BudgetError."""
@@ -310,12 +346,12 @@ class GraphPlanner:
         budget, of one that does read such tensors (written.py checks for writes).
         """
         try:
-            return plan_program(program, settings, terms.constraints, terms.budget, terms.start)
+            return plan_program(program, settings, terms.constraints, terms.budget, terms.start, self._answers)
         except BudgetError as error:
             if not program.kept:
                 raise
             self.kept_within = error.smallest
-        return plan_program(program.without_kept(), settings, terms.constraints, terms.budget, terms.start)
+        return plan_program(program.without_kept(), settings, terms.constraints, terms.budget, terms.start, self._answers)
 
     # ---- note
 
@@ -368,7 +404,9 @@ class GraphPlanner:
         counted = saved_earlier if shared or reserve is None else 0
         standing = gradient_bytes(inputs)
         counted += reserve or (standing + buckets(standing) if allocator else 0)
-        base = self._settings.standing(bytes_held(leaves(inputs)) + self._group.copied, device, program) - counted
+        uncounted = counted  # by what stands there
+        counted += self._group.buckets.beside(device, reserve)
+        base = self._settings.standing(bytes_held(leaves(inputs)) + self._group.copied, device, program) - uncounted
         if not shared and not allocator and reserve is None:
             base += saved_earlier
         return GraphWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,

@@ -9,6 +9,7 @@ import torch
 
 from ...frontend.planning.sharing import GraphToPlan, Pass, share_budget
 from ..device.meter import bytes_held
+from ..ranks.buckets import Buckets
 from ..settings import Settings
 from ..tensors.storages import Sizes, device_among
 from .accounts import Accounts, saved
@@ -19,7 +20,7 @@ MOST_PLANS = 8  # of one graph, with others; a model that calls its graphs in ev
 
 
 def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int | None, settings: Settings,
-                  args: tuple[Any, ...]) -> Iterator[tuple[ObservedPass, int]]:
+                  args: tuple[Any, ...], buckets: Buckets) -> Iterator[tuple[ObservedPass, int]]:
     """Plan the graphs of all steps that break the budget, and of those that share a graph with them: of each such set of
     steps the pass that takes the most, with the bytes beside it, while it is planned.
 
@@ -45,11 +46,11 @@ def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int 
             yield most
             continue
         present = [t for t in (*args, *calls.known.present()) if isinstance(t, torch.Tensor)]
-        _refresh(captured_graphs, present, trained, settings, known_budget=bool(budget))
+        _refresh(captured_graphs, present, trained, settings, buckets, known_budget=bool(budget))
         wanted = settings.budget if budget is None else budget
         to_share = [Pass(pass_.captured.to_plan, pass_.backward, others, tuple(w.to_plan for w in pass_.waiting if w.to_plan))
                     for pass_, others in passes if pass_.captured.to_plan]
-        assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told,
+        assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told, limits=settings.sharing_limits,
                                    varies=len({_depth(step) for step in steps}) > 1)
         yield most
         for captured in captured_graphs:
@@ -61,14 +62,14 @@ def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int 
 
 
 def _refresh(captured_graphs: set[GraphRecord], present: list[torch.Tensor], trained: Sizes, settings: Settings,
-             known_budget: bool) -> None:
+             buckets: Buckets, known_budget: bool) -> None:
     """Note what their settings say others hold now, in the place of what they said when each was compiled."""
     for captured in captured_graphs:
         known = captured.to_plan
         assert known is not None, "it has a plan"
         device = device_among(present)
         standing, state = settings.standing(bytes_held(present), device, known.program), \
-            settings.state(device, trained, captured.updated)
+            settings.state(device, trained, captured.updated) + buckets.beside(device, settings.reserved)
         covers = standing if settings.reserve is not None and not known_budget else 0
         captured.to_plan = GraphToPlan(known.program, standing + state, known.gradients, covers)
 

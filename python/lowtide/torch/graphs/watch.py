@@ -18,7 +18,9 @@ import torch
 
 from ...frontend.errors import LowtideWarning, OverBudgetWarning, size_text
 from ..compat.distributed import running_ddp
-from ..ranks.shared import beside_sharded, bucket_bytes
+from ..ranks.buckets import bucket_bytes
+from ..ranks.shared import beside_sharded
+from ..runtime.parted_backward import leaf_of
 from ..tensors.storages import gradient_bytes, trained_arguments
 from .outside import LOSS, tangent_bytes, upstream
 from .over_budget import Cause
@@ -105,6 +107,7 @@ class GraphWatch:
 
     def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
         """Warnings with their classes, when the forward begins.  left: bytes saved by other forwards."""
+        args = list(map(leaf_of, args))
         words: list[tuple[type[LowtideWarning], str]] = []
         if self._leaves is None:
             sharded = None if self._reserved or "FSDP" in self._model.causes else beside_sharded(args)

@@ -7,25 +7,34 @@ from collections.abc import Sequence
 import torch
 
 from ...frontend.price import Price
+from ..ranks.prices import AgreedPrices
 from ..tensors.operators import Kernel
 
 
 class Remembered:
     """A price that measures a list of kernels once.  The same kernels in the same order, of tensors that lie as those did,
-    cost what they did; numbers among their arguments may be others."""
+    cost what they did; numbers among their arguments may be others.
+
+    agreed: what all ranks agree upon, while they do.
+    """
 
     def __init__(self, price: Price) -> None:
         self._price = price
         self.real = price.real
+        self.agreed: AgreedPrices | None = None
         self._kinds: list[object] = []
         self._told: list[tuple[int, int, list[int]]] = []
         self._next = 0
 
     def prepare(self, kernels: Sequence[Kernel]) -> None:
         kinds = list(map(_kind, kernels))
-        if kinds != self._kinds or len(self._told) != len(kinds):
-            self._kinds, self._told = kinds, []
-            self._price.prepare(kernels)
+        if kinds != self._kinds or len(self._told) != len(kinds) or self.agreed:
+            def measured() -> list[tuple[int, int, list[int]]]:
+                self._price.prepare(kernels)
+                return list(map(self._price, kernels))
+
+            self._told = self.agreed.of(list(map(str, kinds)), measured) if self.agreed else measured()
+            self._kinds = kinds
         self._next = 0
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:

@@ -14,12 +14,14 @@ from typing import Any
 import torch
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from ...frontend.errors import CaptureError, size_text
+from ...frontend.errors import CaptureError
 from ..compat.distributed import fsdp_groups
 from ..tensors.storages import storage
 
 _BLOCKS = ("give each of its blocks a plan of its own, before they are sharded: block.compile(backend=\"lowtide\", "
            "options={\"budget\": ...}), with the bytes that one block may take; or train it without Lowtide")
+_WRAP = ("optimize the plain module and wrap what that returns: DistributedDataParallel(lowtide.torch.optimize(module, ...)), whose "
+         "buckets are then counted")
 _WHOLE = ("optimize the model that it is a part of, after fully_shard(model) for that as a whole; capture and explain take the model "
           "before it is sharded")
 
@@ -40,11 +42,6 @@ def refuse_shared(module: torch.nn.Module, who: str, *, takes_parts: bool = Fals
             raise CaptureError(f"{who} takes no module that several ranks share, and {path} is a DTensor, of which "
                                "each rank holds a part; give a plan to the modules whose parameters are whole, or "
                                "train it without Lowtide")
-
-
-def bucket_bytes(ddp: DistributedDataParallel) -> int:
-    """Bytes of the buckets in which DDP gathers the gradients of its parameters."""
-    return _trained_bytes(ddp, set(getattr(ddp, "parameters_to_ignore", ())))
 
 
 def beside_sharded(args: list[Any]) -> str | None:
@@ -80,11 +77,6 @@ def _gathered_groups() -> list[tuple[set[int], int, int]]:
     return groups
 
 
-def _trained_bytes(module: torch.nn.Module, ignored: Any = ()) -> int:
-    return sum(p.numel() * p.element_size() for name, p in module.named_parameters()
-               if p.requires_grad and name.removeprefix("module.") not in ignored)
-
-
 def _named(path: str) -> str:
     return repr(path) if path else "this one"
 
@@ -92,17 +84,13 @@ def _named(path: str) -> str:
 def _shared_by(part: torch.nn.Module) -> tuple[str, str] | None:
     """The wrapper by which ranks share a module, and what to do instead; None for a module of this rank alone."""
     if isinstance(part, DistributedDataParallel):
-        return ("under DistributedDataParallel", "optimize the plain module and wrap what that returns: "
-                "DistributedDataParallel(lowtide.torch.optimize(module, ...)), with reserve="
-                f"{bucket_bytes(part)} ({size_text(bucket_bytes(part))}) for the buckets, which no plan counts")
+        return "under DistributedDataParallel", f"{_WRAP}, or give optimize the wrapped module"
     if isinstance(part, DataParallel):
         return ("under DataParallel, which runs copies of it in threads", "optimize the plain module in a process for "
                 "each device, and wrap what that returns in DistributedDataParallel")
     contract = sys.modules.get("torch.distributed._composable.contract")  # nobody is under what was never imported
     if contract and "replicate" in (contract._get_registry(part) or {}):
-        return ("under replicate", "optimize the plain module and wrap what that returns: DistributedDataParallel("
-                f"lowtide.torch.optimize(module, ...)), with reserve={_trained_bytes(part)} "
-                f"({size_text(_trained_bytes(part))}) for the buckets, which no plan counts")
+        return "under replicate", _WRAP
     fsdp = sys.modules.get("torch.distributed.fsdp")
     if fsdp and isinstance(part, fsdp.FSDPModule):
         return "under FSDP2 (fully_shard)", _WHOLE
