@@ -16,7 +16,6 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 import lowtide.torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from lowtide.torch.graphs.planning import GraphPlanner
 from lowtide.torch.pricing.costs import roofline
 from lowtide.torch.ranks import collectives
 from package_support import BINARY
@@ -198,22 +197,19 @@ def steps_of(report):
 # ---- whole steps on two ranks
 
 
-def _planned(rank, name, how, budget, cache="off", again=False):
+def _planned(rank, name, how, budget, cache="off"):
     """What a planned step does on a rank, beside the same step in eager execution."""
     os.environ["LOWTIDE_CACHE"] = "off" if rank else cache
     plain, module = built(name), built(name)
     x = plain.example(rank)
     options = OPTIONS | {"budget": budget}
-    GraphPlanner.gathers_again = again
-    try:
+    if how == "compile":
+        step = torch.compile(module, backend="lowtide", options=options)
+    else:
         with Counted() as planning:
-            step = lowtide.torch.optimize(module, (x,), **options) if how == "optimize" else \
-                torch.compile(module, backend="lowtide", options=options)
-            if how == "optimize":
-                assert not planning.calls
-        expected, got = trained(plain, plain, x, rank), trained(module, step, x, rank)
-    finally:
-        GraphPlanner.gathers_again = False
+            step = lowtide.torch.optimize(module, (x,), ranks=how, **options)
+        assert not planning.calls
+    expected, got = trained(plain, plain, x, rank), trained(module, step, x, rank)
     with Counted() as ours:
         step(x).backward()
     with Counted() as eager:
@@ -234,7 +230,7 @@ def communication(counted):
     return {name: calls for name, calls in counted.calls.items() if name not in ("wait_tensor", "_wrap_tensor_autograd")}
 
 
-@pytest.mark.parametrize("how", ["compile", "optimize"])
+@pytest.mark.parametrize("how", ["compile", "together"])
 def test_tensor_parallel_training_is_exact_at_half_the_peak(both, how):
     for seen in both(_planned, "tensor parallel", how, "50%"):
         assert seen["exact"]
@@ -255,7 +251,7 @@ def test_collectives_run_once_and_ranks_of_equal_inputs_plan_the_same(both, tmp_
 
 
 def test_parameters_are_gathered_again_where_all_ranks_run_one_plan(both):
-    again = both(_planned, "sharded", "compile", "75%", "off", True)
+    again = both(_planned, "sharded", "together", "75%")
     for seen in again:
         assert seen["exact"]
         assert seen["peak"] <= seen["budget"]
@@ -351,9 +347,8 @@ def test_collectives_keep_the_order_of_the_model(alone):
             before = op.index
 
 
-def test_a_gather_and_its_wait_are_repeatable_where_all_ranks_run_one_plan(alone, monkeypatch):
-    monkeypatch.setattr(GraphPlanner, "gathers_again", True)
-    graph = graph_of(built("functional"), torch.randn(128, WIDTH))
+def test_a_gather_and_its_wait_are_repeatable_where_all_ranks_run_one_plan(alone):
+    graph = lowtide.torch.capture(built("functional"), torch.randn(128, WIDTH))
     for op in by_kind(graph, ""):
         collective = graph.op(graph.tensor(op.inputs[0]).producer) if "wait" in op.kind else op
         assert op.recomputable == ("all_gather" in collective.kind)
