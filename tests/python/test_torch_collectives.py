@@ -4,6 +4,7 @@ Two processes in one gloo group serve the tests of whole steps (rank_support.py)
 """
 
 import collections
+import datetime
 import os
 import subprocess
 
@@ -259,6 +260,33 @@ def test_parameters_are_gathered_again_where_all_ranks_run_one_plan(both):
         reductions = [name for name in seen["eager"] if "reduce" in name]
         assert reductions and all(seen["calls"][name] == seen["eager"][name] for name in reductions)
     assert again[0]["steps"] == again[1]["steps"]
+
+
+def _of_other_sizes(rank):
+    """What comes of inputs of another size, on all ranks and then on the last one alone, where plans gather parameters again."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    plain, module = built("sharded"), built("sharded")
+    step = lowtide.torch.optimize(module, (plain.example(rank),), ranks="together", budget="75%", **OPTIONS)
+    larger = plain.example(rank).repeat(2, 1)
+    exact = all(map(torch.equal, trained(plain, plain, larger, rank, 1), trained(module, step, larger, rank, 1)))
+    steps = steps_of(lowtide.torch.reports()[-1])
+    store = dist.distributed_c10d._get_default_store()
+    before = store.timeout
+    store.set_timeout(datetime.timedelta(seconds=2))
+    try:
+        if rank == 1:
+            step(larger.repeat(2, 1))
+        return exact, steps, ""
+    except Exception as error:
+        return exact, steps, f"{type(error).__name__}: {error}"
+    finally:
+        store.set_timeout(before)
+
+
+def test_where_plans_gather_again_a_rank_plans_nothing_alone(both):
+    (exact, steps, nothing), (also_exact, same, words) = both(_of_other_sizes)
+    assert exact and also_exact and steps == same
+    assert not nothing and "rank 0 did not come" in words
 
 
 def _of_an_eager_collective(rank):
