@@ -22,6 +22,7 @@ ELSEWHERE = {  # the suites that run these pages
     "docs/how-to/plan-an-onnx-model.md": "tests/onnx/test_onnx_command.py",
     "docs/how-to/train-in-jax.md": "tests/python/test_jax.py",
     "docs/how-to/use-from-python.md": "tests/python/test_package.py",
+    "docs/how-to/train-on-several-gpus.md": "tests/python/test_torch_ddp.py",
     "docs/how-to/train-with-fsdp.md": "tests/python/test_torch_fsdp.py",
     "docs/how-to/train-with-hugging-face.md": "tests/python/test_torch_frameworks.py",
     "docs/how-to/train-with-lightning.md": "tests/python/test_torch_frameworks.py",

@@ -31,7 +31,8 @@ def _serve(rank, size, store, pipe):
 
 @contextlib.contextmanager
 def ranks(size=2):
-    """call(function, *args): [function(rank, *args) for every rank], each in a process of its own.
+    """call(function, *args): [function(rank, *args) for every rank], each in a process of its own.  gone: a rank that ends meanwhile,
+    for which there is (None, None).
 
     `function` is one of a module's own; what it takes and returns can be pickled.
     """
@@ -46,13 +47,13 @@ def ranks(size=2):
             pipes.append(here)
             processes.append(process)
 
-        def call(function, *args):
+        def call(function, *args, gone=None):
             for pipe in pipes:
                 pipe.send((function, args))
             answers = []
             for rank, pipe in enumerate(pipes):
                 assert pipe.poll(_LIMIT), f"rank {rank} hangs"
-                answers.append(pipe.recv())
+                answers.append((True, (None, None)) if rank == gone else pipe.recv())
             assert all(right for right, _ in answers), "\n".join(text for right, text in answers if not right)
             return [answer for _, answer in answers]
 

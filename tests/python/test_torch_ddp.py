@@ -5,8 +5,14 @@ Two processes in one gloo group serve all tests of this file (rank_support.py).
 
 import contextlib
 import copy
+import datetime
 import os
+import sys
+import time
+import types
 import warnings
+from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -21,6 +27,11 @@ from rank_support import ranks
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
+from blocks import ROOT
+from blocks import blocks as blocks_of_page
+
+PAGE = "docs/how-to/train-on-several-gpus.md"
 OPTIONS = {"costs": "cpu", "work": 20_000, "time": None}
 
 
@@ -281,6 +292,79 @@ def test_a_module_under_ddp_that_is_refused_trains_as_ever(both):
     for (budget, step), trains in both(_refused):
         assert "no plan keeps this step" in budget and "step takes no module that several ranks share" in step
         assert trains
+
+
+def _page(rank):
+    """The peak and the budget of the page's plan, and whether both ranks end with the same parameters."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    torch.manual_seed(rank)
+    module = types.ModuleType("page_of_docs")
+    sys.modules[module.__name__] = module
+    for block in blocks_of_page(ROOT / PAGE, "python"):
+        exec(compile(block, PAGE, "exec"), module.__dict__)
+    report = lowtide.torch.reports()[-1]
+    return report.peak, report.budget, [p.detach().sum().item() for p in module.model.parameters()]
+
+
+def test_the_how_to_runs(both):
+    first, second = both(_page)
+    assert first == second and first[0] <= first[1]
+
+
+# ---- four ranks, and ranks that fail
+
+
+def _steps(rank):
+    """The plan of a DDP model on four ranks, and whether training is exact.
+
+    The order in which gloo adds four numbers depends on their place in a bucket.  DDP sorts buckets by the order in which gradients come,
+    which a plan may change, unless parameters may be unused.
+    """
+    os.environ["LOWTIDE_CACHE"] = "off"
+    module, plain, x = built(Net, rank)
+    ddp = SMALL | {"find_unused_parameters": True}
+    step, plain = _step_of("optimize around", module, x, "60%", ddp), DistributedDataParallel(plain, **ddp)
+    report = lowtide.torch.reports()[-1]
+    exact = all(map(torch.equal, trained(plain, plain, x, rank), trained(module, step, x, rank)))
+    return (report.peak, report.duration), exact
+
+
+def _one_fails(rank, who, how, seconds):
+    """What becomes of a call on all ranks where one of them is killed, refused, interrupted or late."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    dist.distributed_c10d._get_default_store().set_timeout(datetime.timedelta(seconds=seconds))
+    module, _, x = built(Net, rank)
+    options = OPTIONS | {"budget": "60%"}
+    searching = contextlib.nullcontext()
+    if rank == who:
+        if how == "killed":
+            os._exit(1)
+        if how == "interrupted":
+            searching = mock.patch.object(lowtide, "plan", side_effect=KeyboardInterrupt)
+        if how == "refused":
+            options["budget"] = "5%"
+        if how == "late":
+            time.sleep(1)
+    try:
+        with searching:
+            lowtide.torch.optimize(module, (x,), ranks="together", **options)
+    except (Exception, KeyboardInterrupt) as error:
+        return type(error).__name__, str(error)
+    return "planned", str(lowtide.torch.reports()[-1].duration)
+
+
+def test_four_ranks_train_exactly_by_one_plan_and_fail_together():
+    with ranks(4) as call:
+        results = call(_steps)
+        assert len({plan for plan, _ in results}) == 1 and all(exact for _, exact in results)
+        assert {kind for kind, _ in call(_one_fails, 2, "refused", 60)} == {"BudgetError"}
+        assert len(set(call(_one_fails, 3, "late", 60))) == 1  # all have planned the same
+        found = call(_one_fails, 0, "interrupted", 60)
+        assert [kind for kind, _ in found] == ["KeyboardInterrupt", "RankError", "RankError", "RankError"]
+        assert all(text == "rank 0 was cancelled" for _, text in found[1:])
+        found = call(_one_fails, 2, "killed", 2, gone=2)
+        assert [kind for kind, _ in found if kind] == ["RankError"] * 3
+        assert all(text.startswith("rank 2 did not come to") for _, text in found if text)
 
 
 def test_a_process_without_ranks_plans_alone():

@@ -92,8 +92,8 @@ def _views_of(gradient: fx.Node) -> list[fx.Node]:
     node = gradient
     while node.op == "call_function" and len(node.all_input_nodes) == 1 and all(u.op == "output" or u in chain for u in node.users):
         (source,) = node.all_input_nodes
-        t, of = node.meta.get("val"), source.meta.get("val")
-        if not (is_dense(t) and is_dense(of) and storage(t) == storage(of)) or source.op != "call_function":
+        found = [n.meta.get("val") for n in (node, source)]
+        if not all(map(is_dense, found)) or len({storage(t) for t in found if t is not None}) > 1 or source.op != "call_function":
             break
         chain.append(node)
         node = source
@@ -103,7 +103,6 @@ def _views_of(gradient: fx.Node) -> list[fx.Node]:
 def _bytes_of(node: object) -> int | None:
     """Bytes of a gradient of known sizes; None for what cannot be handed out on its own."""
     value = node.meta.get("val") if isinstance(node, fx.Node) and node.op == "call_function" else None
-    if not is_dense(value) or not all(isinstance(n, int) for n in value.shape):
+    if not isinstance(value, torch.Tensor) or not is_dense(value) or not all(isinstance(n, int) for n in value.shape):
         return None
-    assert isinstance(value, torch.Tensor)
     return value.numel() * value.element_size()

@@ -171,7 +171,7 @@ class GraphPlanner:
             self._prices = (Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)),
                             Remembered(pricing(costs, traced.device, real=True, by_clock=by_clock)))
         price, part_price = self._prices
-        price.agreed = part_price.agreed = self._group.ranks and self._group.ranks.prices
+        price.agreed = part_price.agreed = self._group.ranks.prices if self._group.ranks else None
         progress.stage("lowering the graph")
         inputs, trained = traced.inputs, traced.trained
         program = lower(traced.joint if joint is None else joint, traced.num_forward_outputs, price,

@@ -38,7 +38,7 @@ class Agreement:
     there are no more exchanges, once a rank has left.  known: the latest failure that all ranks know.  An exception that leaves the block fails the next exchange of the others.
     """
 
-    def __init__(self, store: dist.Store, rank: int, ranks: Sequence[int], seconds: float) -> None:
+    def __init__(self, store: Any, rank: int, ranks: Sequence[int], seconds: float) -> None:
         self.rank, self.ranks, self.seconds = rank, tuple(ranks), seconds
         self.over: Exception | None = None
         self.known: Exception | None = None

@@ -24,7 +24,7 @@ from ...frontend.planning.schedule import Schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan, shared_bytes
 from .agreement import Agreement
 from .failure import RankError
-from .prices import AgreedPrices, Phase, different_graphs
+from .prices import AgreedPrices, Phase, Priced, different_graphs
 
 Value = TypeVar("Value")
 
@@ -84,7 +84,7 @@ class OnePlan:
         budget = _smallest([budget for _, _, budget in told], lambda budget: shared_bytes(calls, budget, held))
         found = self.first("the shares of a budget", lambda: {key: (replace(assignment, start=None), assignment.start and assignment.start.to_json())
                                                               for key, assignment in share(calls, held, budget).items()})
-        return {key: replace(assignment, start=start and lowtide.Plan.from_json(start)) for key, (assignment, start) in found.items()}
+        return {key: replace(assignment, start=lowtide.Plan.from_json(start) if start else None) for key, (assignment, start) in found.items()}
 
     def _of_same(self, stage: str, hash_: str, value: Value) -> list[Value]:
         """The values of all ranks that belong to the same hash.  Raises CaptureError on all ranks if one has another."""
@@ -103,7 +103,7 @@ class OnePlan:
         """What `plan` returns, with the same steps on all ranks.  Raises BudgetError and CaptureError on all of them."""
         made: list[tuple[Schedule, Report]] = []
 
-        def decide() -> tuple[Answers, Mapping[str, Any]]:
+        def decide() -> tuple[Answers, dict[str, Priced]]:
             answers = Answers()
             made.append(plan(answers))
             return answers, self.prices.table

@@ -35,7 +35,7 @@ def ranks_of(module: torch.nn.Module, ranks: Ranks) -> Any:
         raise ValueError(f"ranks must be 'together', 'alone', a process group or None, not {ranks!r}")
     if not several_ranks() or ranks == "alone":
         return None
-    group = ranks
+    group: Any = ranks
     if ranks is None:
         group = module.process_group if isinstance(module, DistributedDataParallel) else None
     elif ranks == "together":
