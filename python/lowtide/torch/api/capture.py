@@ -27,6 +27,7 @@ from ..ranks.tensor_parallel import localize
 from ..settings import state_by_rule, state_tensors
 from ..tensors.arguments import arguments
 from ..tensors.storages import bytes_of
+from ..tensors.wrapped import is_of_gradient
 from ..tracing.fake_step import Built, LossFunction, Numbers, trace_step
 
 
@@ -103,7 +104,7 @@ def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: s
         except NotClustered as error:
             raise CaptureError(f"no clusters of its ops could be formed: {error}") from error
     (output,) = joint.graph.find_nodes(op="output")
-    forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
+    forward = sum(desc is not None and not is_of_gradient(desc) for desc in output.meta["desc"])
     here = costs in ("cpu", "measured") or (costs == "auto" and real)
     return lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"],
                  updates=Updates(rules, on_gpu=not here) if rules.of else None, gathers_again=True)
@@ -127,7 +128,7 @@ def with_optimizer(program: Program, optimizer: Any) -> lowtide.Graph:
 
 def _trained(program: Program) -> int:
     """Bytes of the parameters that get a gradient."""
-    trained = {desc.grad_of for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
+    trained = {getattr(desc, "grad_of", None) for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
                if isinstance(node, torch.fx.Node)}
     inputs = program.joint.graph.find_nodes(op="placeholder")
     return sum(bytes_of(n.meta["val"]) for n in inputs

@@ -57,7 +57,8 @@ class Group:
     sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit: the module of that whose graph is compiled.  otherwise: the terms of a graph that is compiled now and was not found.
     primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
     calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan together;
-    planning: the block within which they do, for plans after those of `optimize`.  inner: the kernels that were chosen for a graph, by the graph.
+    planning: the block within which they do, for plans after those of `optimize`.  inner: the kernels that were chosen for a graph, by
+    the graph.  gathers_again: does a plan of all ranks run an all-gather twice, so that they have to make all later plans together?
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -76,6 +77,7 @@ class Group:
     buckets: Buckets = field(default_factory=Buckets)
     ranks: OnePlan | None = None
     planning: Callable[[], AbstractContextManager[OnePlan | None]] = nullcontext
+    gathers_again: bool = False
     calls: Calls = field(default_factory=Calls)
     captured_graphs: list[GraphRecord] = field(default_factory=list)
     watch: ModelWatch = field(default_factory=ModelWatch)

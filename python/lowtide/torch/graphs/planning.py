@@ -31,7 +31,7 @@ from ..pricing.remembered import Remembered
 from ..program.lowering import lower
 from ..program.lowerings.update import Updates
 from ..program.program import Program, made_gradient_bytes, updated_inputs, with_gradient
-from ..ranks.collectives import has_collectives
+from ..ranks.collectives import gathers, has_collectives
 from ..runtime.assumed_tangent import AssumedTangent
 from ..settings import Settings
 from ..step_errors import UnknownParameter
@@ -105,8 +105,6 @@ class GraphPlanner:
     if any.  near: the latest plan at other sizes, if sizes are symbolic.
     """
 
-    gathers_again = False  # may its plans run an all-gather twice, because all ranks run the same one?
-
     def __init__(self, settings: Settings, group: Group, record: GraphRecord, find: int | None) -> None:
         self._settings, self._group, self._record, self._find = settings, group, record, find
         self._prices: tuple[Remembered, Remembered] | None = None  # of whole ops, and of parts
@@ -127,8 +125,14 @@ class GraphPlanner:
     def plan(self, traced: Traced) -> Schedule | None:
         """The schedule of a traced graph's program; None for a graph that is planned later.
 
-        Raises CaptureError and BudgetError.
+        Raises CaptureError, BudgetError and RankError.
         """
+        if self._group.gathers_again and self._group.ranks is None and has_collectives(traced.joint):
+            with self._group.planning_again():  # or this rank would gather in another order than the others
+                return self._plan_for(traced)
+        return self._plan_for(traced)
+
+    def _plan_for(self, traced: Traced) -> Schedule | None:
         group = self._group
         settings = group.limited(self._settings).on(traced.device)
         if group.ranks is None and ranks() > 1 and has_collectives(traced.joint):
@@ -174,7 +178,7 @@ class GraphPlanner:
                         f"graph {self._record.number}", trained=trained,
                         techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
                         changing=self.changing(inputs) if traced.trains and not settings.whole else (),
-                        results=self.written_results, gathers_again=self.gathers_again)
+                        results=self.written_results, gathers_again=self._group.ranks is not None)
         reason = getattr(traced.gm, "compile_subgraph_reason", None)
         if reason and reason.graph_break:  # a later graph of the model may write to them, in every step
             program.kept = ()
@@ -363,6 +367,7 @@ class GraphPlanner:
         record, group, constraints, program = self._record, self._group, terms.constraints, planned.program
         assert isinstance(program, PlannableProgram), "as the one that was planned"
         record.report, record.constraints, record.steps = report, constraints, planned.steps
+        group.gathers_again = group.gathers_again or group.ranks is not None and _gathers_again(planned)
         if self.updates:
             self.updates.peak, self.updates.budget = report.peak, report.budget
         self.watch = self._watch_for(traced.inputs, report, constraints.saved_earlier, program, traced.device)
@@ -449,6 +454,14 @@ class GraphPlanner:
             return None
         graph = program.graph.edited(resident_bytes=to_plan.resident)
         return lowtide.Problem(graph, self._settings.budget).budget
+
+
+def _gathers_again(planned: Schedule) -> bool:
+    """Does a plan run an all-gather twice?"""
+    program = planned.program
+    assert isinstance(program, Program), "as the one that was planned"
+    gathering = [op for op in planned.ops if (node := program.runs[op].node) is not None and gathers(node.target)]
+    return len(set(gathering)) < len(gathering)
 
 
 def _check_all_are_updated(program: Program, trained: set[int]) -> None:

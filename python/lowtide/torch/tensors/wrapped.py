@@ -58,6 +58,13 @@ def name_by_wrapper(joint: fx.GraphModule) -> None:
         output.meta["desc"] = _by_wrapper(list(zip(output.meta["desc"], made, strict=True)))
 
 
+def is_of_gradient(descriptor: Any) -> bool:
+    """Is a result a gradient, or another part of a wrapper around one?"""
+    while isinstance(descriptor, SubclassGetAttrAOTOutput):
+        descriptor = descriptor.base
+    return hasattr(descriptor, "grad_of")
+
+
 def _by_wrapper(described: list[tuple[Any, Any]]) -> list[Any]:
     """These descriptors of values, those of the one tensor within a wrapper replaced."""
     descriptors = [descriptor for descriptor, _ in described]

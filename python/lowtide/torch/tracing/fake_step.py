@@ -36,6 +36,7 @@ from ..compat.fake import (
 )
 from ..ranks.shared import refuse_shared
 from ..tensors.arguments import map_tensors, tensors_in
+from ..tensors.wrapped import map_within, name_by_wrapper, unwrapped
 from .origins import MODULE, at_line, mark_modules
 from .own_kernels import kernels_of
 
@@ -112,7 +113,9 @@ class _Faker:
             dtype = self._dtype if self._dtype and t.is_floating_point() else t.dtype
             same = isinstance(t, FakeTensor) and t.fake_mode is self._mode and t.device.type == "cpu"
             new = t
-            if not same or dtype != t.dtype:
+            if unwrapped(t) is not t:
+                new = self._wrapper(t)
+            elif not same or dtype != t.dtype:
                 with self._mode:
                     new = torch.empty_strided(t.size(), t.stride(), dtype=dtype, device="cpu")
                 if isinstance(t, nn.Parameter):
@@ -123,12 +126,18 @@ class _Faker:
             self._alive.append(t)
         return self._made[id(t)]
 
+    def _wrapper(self, t: torch.Tensor) -> torch.Tensor:
+        if self._dtype and t.is_floating_point() and t.dtype != self._dtype:
+            raise CaptureError(f"a {type(t).__name__} keeps its number type: build the model in {DTYPES['bf16']}, and capture it as \"f32\"")
+        new = map_within(lambda within: self(within.detach()), t)
+        return nn.Parameter(new.detach(), t.requires_grad) if isinstance(t, nn.Parameter) else new.requires_grad_(t.requires_grad)
+
     def module(self, module: nn.Module) -> nn.Module:
         """A copy of `module` whose tensors are fake; the module itself is left as it is.
 
         Tensors that are plain attributes become buffers: the tracer takes no fake tensor it was not given.
         """
-        refuse_shared(module, "capture")
+        refuse_shared(module, "capture", takes_parts=True)
         memo: dict[int, Any] = {}
         for part in module.modules():
             _refuse(part)
@@ -236,7 +245,9 @@ def trace_step(build: Callable[[], Built], dtype: str, decompositions: dict[Any,
                 localize(module)
         step = _Step(module, loss, dtype == "amp")
         with contextlib.ExitStack() as stack, mode, preserve_node_meta(), kernels_of(decompositions is not None):
-            return aot_export_joint_with_descriptors(stack, step, inputs, decompositions=decompositions).graph_module
+            joint = aot_export_joint_with_descriptors(stack, step, inputs, decompositions=decompositions).graph_module
+            name_by_wrapper(joint)
+            return joint
     except CaptureError:
         raise
     except DataDependentOutputException as error:
