@@ -11,11 +11,11 @@ pytest.importorskip("equinox")
 pytest.importorskip("optax")
 jax = pytest.importorskip("jax")
 
-import jax.export
 import jax.numpy as jnp
 import jax_steps
 import lowtide.jax
 import numpy as np
+from jax import export
 
 import lowtide
 
@@ -321,7 +321,7 @@ def test_what_cannot_be_is_said():
     with pytest.raises(lowtide.jax.CaptureError, match="is the str 'mean', and no array: name it in static_argnums"):
         optimize(lambda x, how: x, jnp.ones(3), "mean", budget="50%")
     with pytest.raises(lowtide.jax.CaptureError, match="has the open dimension b: plan for shapes that are known"):
-        optimize(lambda x: x, jax.ShapeDtypeStruct(jax.export.symbolic_shape("b"), jnp.float32), budget="50%")
+        optimize(lambda x: x, jax.ShapeDtypeStruct(export.symbolic_shape("b"), jnp.float32), budget="50%")
     with pytest.raises(TypeError, match="step must be"):
         optimize(3, budget="50%")
 
