@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import jax_steps
 import lowtide.jax
 import numpy as np
+from jax import export
 
 import lowtide
 
@@ -315,6 +316,12 @@ def test_what_cannot_be_is_said():
         optimize(step, *args, budget="50%", techniques="offload")
     with pytest.raises(ValueError, match="unknown costs"):
         optimize(step, *args, budget="50%", costs="abacus")
+    with pytest.raises(TypeError, match="optimize has no option 'tim'; it has allocator, costs"):
+        optimize(step, *args, budget="50%", tim=3)
+    with pytest.raises(lowtide.jax.CaptureError, match="is the str 'mean', and no array: name it in static_argnums"):
+        optimize(lambda x, how: x, jnp.ones(3), "mean", budget="50%")
+    with pytest.raises(lowtide.jax.CaptureError, match="has the open dimension b: plan for shapes that are known"):
+        optimize(lambda x: x, jax.ShapeDtypeStruct(export.symbolic_shape("b"), jnp.float32), budget="50%")
     with pytest.raises(TypeError, match="step must be"):
         optimize(3, budget="50%")
 

@@ -68,11 +68,18 @@ def get_aval(value: Any) -> Any:
 
 
 def abstract(leaf: Any) -> Hashable:
-    """Equal for arguments that one executable takes."""
+    """Equal for arguments that one executable takes.  Raises CaptureError for what is no array of known shape."""
     try:
         aval = jax.typeof(leaf)
     except TypeError:  # a ShapeDtypeStruct, which stands for an array
-        return leaf.shape, str(leaf.dtype), getattr(leaf, "weak_type", False)
+        aval = leaf
+    if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
+        raise CaptureError(f"an argument of the step is the {type(leaf).__name__} {leaf!r}, and no array: name it in static_argnums or "
+                           "static_argnames")
+    wrong = next((extent for extent in aval.shape if not isinstance(extent, int)), None)
+    if wrong is not None:
+        raise CaptureError(f"an argument of the step has the open dimension {wrong}: plan for shapes that are known; others are planned at "
+                           "their first call")
     return tuple(aval.shape), str(aval.dtype), getattr(aval, "weak_type", False)
 
 

@@ -10,6 +10,7 @@ import jax
 
 from ...frontend import progress
 from ...frontend.errors import CaptureError
+from ...frontend.options import PlannerOptions
 from ...frontend.planning.report import publish
 from ...frontend.techniques import Techniques
 from ..compat import copied, is_tracer
@@ -46,6 +47,9 @@ def optimize(step: Callable[..., Any], *args: Any, budget: int | str, techniques
     statics = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
                "donate_argnames": donate_argnames}
     caller = Caller(step, statics)
+    unknown = sorted(options.keys() - PlannerOptions.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"optimize has no option {unknown[0]!r}; it has {', '.join(sorted(PlannerOptions.__annotations__))}")
     settings = Settings(budget, techniques=techniques, exact=exact, platform=_platform(args, kwargs), **options)
     optimized = OptimizedStep(caller, settings)
     if args or kwargs:
