@@ -96,8 +96,16 @@ def test_a_start_of_another_graph_is_none(calls):
     searching(chain(8), "100%").run(own)
     assert calls.starts[-1] is None
     smallest = least(chain(*SIZES))
-    searching(chain(*SIZES), smallest).run(lowtide.own_plan(chain(8).graph))
+    other = lowtide.own_plan(chain(8).graph)
+    searching(chain(*SIZES), smallest, time=60).run(other)
     assert lowtide.simulate(chain(*SIZES).graph, calls.starts[-1]).peak == smallest
+
+
+def test_under_a_limit_of_work_alone_earlier_searches_change_no_plan(calls):
+    smallest = least(chain(*SIZES))
+    calls.starts = ()
+    found, _ = searching(chain(*SIZES), smallest).run(None)
+    assert calls.starts[0] is None and found.peak <= smallest
 
 
 def test_a_solver_that_finds_none_is_followed_by_auto_which_says_so(calls):
