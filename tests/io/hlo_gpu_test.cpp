@@ -17,7 +17,7 @@ namespace {
 
 Graph of_file(const std::string& name) {
   const std::string folder = std::string(LOWTIDE_SOURCE_DIR) + "/tests/fuzz/hlo_seeds/";
-  const io::HloOptions options{.device = find_built_in_device("h100")};
+  const io::HloOptions options{.device = *find_built_in_device("h100")};
   const Graph graph = hlo_graph(io::read_text_file(folder + name), options);
   CHECK_FALSE(simulate(graph, own_plan(graph)).violation);
   return graph;
