@@ -23,6 +23,19 @@ def kernels_of_eager_execution():
         os.environ.setdefault("LOWTIDE_INNER", "eager")
 
 
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Clusters run op by op, which takes no compiler's time."""
+    from lowtide.torch.clusters import cluster
+
+    def refuses(*_):
+        raise RuntimeError("no compiler here")
+
+    monkeypatch.setattr(cluster, "compile_kernels", refuses)
+    monkeypatch.setattr(cluster, "_known", {})
+    monkeypatch.setattr(cluster, "_said", True)
+
+
 def pytest_runtest_setup(item):
     """What earlier tests leave is no garbage of this one: each measured peak takes a collection, which need not
     go through it again."""

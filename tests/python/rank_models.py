@@ -1,10 +1,12 @@
 """Small models that several ranks train, and what becomes of them in a few steps."""
 
+import collections
 import copy
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Block(nn.Module):
@@ -46,4 +48,22 @@ def trained(module, step, x, seed, steps=2):
         loss.backward()
         optimizer.step()
         seen.append(loss.detach())
+    module.zero_grad()
     return seen + [getattr(p, "_local_tensor", p).detach().clone() for p in module.parameters()]
+
+
+class Counted(TorchDispatchMode):
+    """Counts the collectives that run."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = collections.Counter()
+
+    @classmethod
+    def ignore_compile_internals(cls):
+        return True
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if "c10d" in function.namespace:
+            self.calls[function.overloadpacket.__name__] += 1
+        return function(*args, **(kwargs or {}))

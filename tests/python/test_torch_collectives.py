@@ -3,7 +3,6 @@
 Two processes in one gloo group serve the tests of whole steps (rank_support.py).  The others need no second rank.
 """
 
-import collections
 import datetime
 import os
 import subprocess
@@ -20,13 +19,13 @@ import torch.nn.functional as F
 from lowtide.torch.pricing.costs import roofline
 from lowtide.torch.ranks import collectives
 from package_support import BINARY
+from rank_models import Counted, trained
 from rank_support import ranks
 from torch import nn
 from torch.distributed import _functional_collectives as functional
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._python_dispatch import TorchDispatchMode
 
 OPTIONS = {"work": 20_000, "time": None, "fallback": "error"}
 WIDTH = 32
@@ -45,23 +44,6 @@ def alone():
     dist.init_process_group("fake", rank=0, world_size=2, store=fake.FakeStore())
     yield
     dist.destroy_process_group()
-
-
-class Counted(TorchDispatchMode):
-    """The collectives that run."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = collections.Counter()
-
-    @classmethod
-    def ignore_compile_internals(cls):
-        return True
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if "c10d" in function.namespace:
-            self.calls[function.overloadpacket.__name__] += 1
-        return function(*args, **(kwargs or {}))
 
 
 # ---- models
@@ -161,21 +143,6 @@ def built(name):
 
 def local(t):
     return getattr(t, "_local_tensor", t).detach().clone()
-
-
-def trained(module, step, x, seed, steps=2):
-    """Losses and parameters, as this rank holds them, of a few steps of SGD."""
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-    torch.manual_seed(seed)
-    seen = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = step(x)
-        loss.backward()
-        optimizer.step()
-        seen.append(loss.detach())
-    module.zero_grad()
-    return seen + list(map(local, module.parameters()))
 
 
 def smallest_peak(run, held, enough):

@@ -1,6 +1,5 @@
 """`optimize` of models under FSDP2: what FSDP2 holds at each pass, exact steps within the budget on two ranks, and what is refused."""
 
-import collections
 import os
 import sys
 import types
@@ -16,9 +15,9 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.ranks.gathered import Event, Unit, moments
+from rank_models import Counted
 from rank_support import ranks
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 from blocks import ROOT
@@ -196,23 +195,6 @@ def test_the_plan_counts_what_an_unplanned_step_takes(both):
 
 
 # ---- optimize changes nothing but the code
-
-
-class Counted(TorchDispatchMode):
-    """Counts the collectives that run."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = collections.Counter()
-
-    @classmethod
-    def ignore_compile_internals(cls):
-        return True
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if "c10d" in function.namespace:
-            self.calls[function.overloadpacket.__name__] += 1
-        return function(*args, **(kwargs or {}))
 
 
 def _left_as_it_was(rank):

@@ -28,17 +28,6 @@ def by_itself(monkeypatch):
         yield
 
 
-@pytest.fixture
-def uncompiled(monkeypatch):
-    """Clusters run op by op, which takes no compiler's time."""
-    def refuses(*_):
-        raise RuntimeError("no compiler here")
-
-    monkeypatch.setattr(clusters, "compile_kernels", refuses)
-    monkeypatch.setattr(clusters, "_known", {})
-    monkeypatch.setattr(clusters, "_said", True)
-
-
 def planned(module, inputs, budget, **options):
     """A twin of the module under a plan, and its report."""
     torch._dynamo.reset()

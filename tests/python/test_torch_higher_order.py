@@ -29,16 +29,6 @@ def by_itself(monkeypatch):
         yield
 
 
-@pytest.fixture
-def uncompiled(monkeypatch):
-    def refuses(*_):
-        raise RuntimeError("no compiler here")
-
-    monkeypatch.setattr(clusters, "compile_kernels", refuses)
-    monkeypatch.setattr(clusters, "_known", {})
-    monkeypatch.setattr(clusters, "_said", True)
-
-
 class Attention(nn.Module):
     """Scores are scaled by a trained factor of each head, and moved by an untrained table of distances."""
 

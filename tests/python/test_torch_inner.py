@@ -8,7 +8,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
-from lowtide.torch.clusters import cluster as clusters
 from lowtide.torch.graphs import captured_graph, inner, planning
 from lowtide.torch.settings import Settings
 from torch import nn
@@ -21,16 +20,6 @@ needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="Inductor ne
 def by_itself(monkeypatch):
     with alone(monkeypatch):
         yield
-
-
-@pytest.fixture
-def uncompiled(monkeypatch):
-    def refuses(*_):
-        raise RuntimeError("no compiler here")
-
-    monkeypatch.setattr(clusters, "compile_kernels", refuses)
-    monkeypatch.setattr(clusters, "_known", {})
-    monkeypatch.setattr(clusters, "_said", True)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 Two processes in one gloo group serve all tests of this file (rank_support.py).
 """
 
-import collections
 import os
 import warnings
 
@@ -15,10 +14,9 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 
 import lowtide.torch
 import torch.distributed as dist
-from rank_models import Block, Net, built, trained
+from rank_models import Block, Counted, Net, built, trained
 from rank_support import ranks
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 OPTIONS = {"costs": "cpu", "work": 20_000, "time": None}
 
@@ -42,23 +40,6 @@ class Summed(nn.Module):
         for block in self.blocks:
             x = all_reduce(torch.tanh(block(x)), "sum", dist.group.WORLD) / 2
         return x.square().mean()
-
-
-class Counted(TorchDispatchMode):
-    """Counts the collectives that run."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = collections.Counter()
-
-    @classmethod
-    def ignore_compile_internals(cls):
-        return True
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if "c10d" in function.namespace:
-            self.calls[function.overloadpacket.__name__] += 1
-        return function(*args, **(kwargs or {}))
 
 
 # ---- collectives in the graph
