@@ -152,7 +152,7 @@ def test_draws_from_the_state_before_them(dtype, device):
 @pytest.mark.parametrize("dtype", REAL + COMPLEX)
 def test_gradients_in_their_parameters_layout(dtype):
     """What the joint graph hands out is what the engine would have made of it, and the engine leaves it alone."""
-    from lowtide.torch.tracing.gradient_layout import _copy, _is_taken, _order
+    from lowtide.torch.tracing.gradient_layout import _is_taken, _order, copied
 
     graph, mode = torch.fx.Graph(), torch._subclasses.FakeTensorMode()
     for (a, of), (b, like) in itertools.product(LAYOUTS.items(), LAYOUTS.items()):
@@ -162,7 +162,7 @@ def test_gradients_in_their_parameters_layout(dtype):
         node.meta["val"] = mode.from_tensor(gradient)
         held = gradient
         if not _is_taken(gradient, parameter):
-            made = _copy(graph, node, _order(parameter))
+            made = copied(graph, node, _order(parameter))
             order = _order(parameter)
             back = sorted(range(4), key=order.__getitem__)
             held = gradient.permute(order).clone(memory_format=torch.contiguous_format).permute(back)
