@@ -156,6 +156,18 @@ def test_an_executor_runs_the_tasks(file):
     assert by_task(there.rows) == by_task(lowtide.sweep(file).rows)
 
 
+def test_an_executor_has_its_own_number_of_workers(file):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool, pytest.raises(lowtide.Error, match="workers"):
+        lowtide.sweep(file, scheduler=pool, workers=2)
+
+
+def test_rows_have_the_names_of_this_call(graph, tmp_path):
+    for name in ("earlier", "now"):
+        found = lowtide.sweep({"graph": {name: graph}, "budget": "80%", "work": 100}, results=tmp_path / "results")
+        assert [row["given"]["graph"] for row in found.rows] == [name]
+    assert len((tmp_path / "results").read_text().splitlines()) == 1
+
+
 @pytest.mark.parametrize(("grid", "words"), [
     ({"graph": "g", "budgets": 1}, "unknown key 'budgets'"), ({"graph": []}, "budget"), ({"budget": "5%"}, "graph"),
     ({"graph": "none.json", "budget": "5%"}, "none.json: cannot be read"), ({"graph": "no*.json", "budget": "5%"}, "no file matches"),

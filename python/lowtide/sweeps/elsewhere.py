@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future, as_completed
 from typing import Any
 
@@ -16,11 +16,31 @@ from .worker import plan_task
 RETRIES = 5  # of a task whose node is lost
 
 
+class _Graphs:
+    """The graphs of tasks, each loaded and sent once."""
+
+    def __init__(self, send: Callable[[lowtide.Graph], Any]) -> None:
+        self._send = send
+        self._sent: dict[str | int, Any] = {}
+
+    def of(self, task: Task) -> Any:
+        """Raises lowtide.Error if the file of the graph cannot be read."""
+        name = task.graph if isinstance(task.graph, str) else id(task.graph)
+        if name not in self._sent:
+            self._sent[name] = self._send(lowtide.Graph.load(task.graph) if isinstance(task.graph, str) else task.graph)
+        return self._sent[name]
+
+
 def run_on(executor: Executor, tasks: list[Task]) -> Generator[Result, None, None]:
-    """The results, as they come."""
-    running: dict[Future[dict[str, Any]], Task] = {
-        executor.submit(plan_task, task.graph, task.arguments): task for task in tasks}
+    """The results, as they come.  Graphs are sent, so that other machines need no files of them."""
+    graphs = _Graphs(lambda graph: graph)
+    running: dict[Future[dict[str, Any]], Task] = {}
     try:
+        for task in tasks:
+            try:
+                running[executor.submit(plan_task, graphs.of(task), task.arguments)] = task
+            except lowtide.Error as unread:
+                yield task, failed(str(unread))
         for future in as_completed(running):
             error = future.exception()
             yield running[future], future.result() if error is None else failed(f"{type(error).__name__}: {error}")
@@ -42,14 +62,9 @@ def run_on_ray(tasks: list[Task], workers: int | None) -> Generator[Result, None
     if started:
         ray.init(log_to_driver=False, configure_logging=False)
     planner = ray.remote(max_retries=RETRIES)(plan_task)
-    sent: dict[str | int, Any] = {}
-
-    def graph_of(task: Task) -> Any:
-        name = task.graph if isinstance(task.graph, str) else id(task.graph)
-        if name not in sent:
-            sent[name] = ray.put(lowtide.Graph.load(task.graph) if isinstance(task.graph, str) else task.graph)
-        return sent[name]
-
+    graphs = _Graphs(ray.put)
+    # a task for more processors than any node has would wait for ever
+    most = max((node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"]), default=1)
     running: dict[Any, Task] = {}
     waiting = list(reversed(tasks))
     try:
@@ -57,11 +72,11 @@ def run_on_ray(tasks: list[Task], workers: int | None) -> Generator[Result, None
             while waiting and (workers is None or len(running) < workers):
                 task = waiting.pop()
                 try:
-                    graph = graph_of(task)
+                    graph = graphs.of(task)
                 except lowtide.Error as error:
                     yield task, failed(str(error))
                     continue
-                running[planner.options(num_cpus=task.arguments["threads"]).remote(graph, task.arguments)] = task
+                running[planner.options(num_cpus=min(task.arguments["threads"] or most, most)).remote(graph, task.arguments)] = task
             for ref in ray.wait(list(running))[0] if running else ():
                 try:
                     found = ray.get(ref)

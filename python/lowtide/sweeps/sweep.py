@@ -24,7 +24,8 @@ class Sweep:
     """The results of a sweep, in the order of its tasks."""
 
     def __init__(self, tasks: list[Task], rows: Mapping[str, dict[str, Any]]) -> None:
-        self.rows = [rows[task.key] for task in tasks if task.key in rows]  # dicts with task, given and found
+        # dicts with task, given and found; `given` as it is written now, where an earlier run had other names
+        self.rows = [{**rows[task.key], "given": task.given} for task in tasks if task.key in rows]
         self.complete = len(self.rows) == len(tasks) and not self.errors
 
     @property
@@ -50,8 +51,8 @@ class Sweep:
         folder = os.path.commonprefix([row["given"]["graph"] for row in self.rows]).rfind("/") + 1
         for row in self.rows:
             found, given = row["found"], row["given"]
-            lines.append([*(given[name][folder:] if name == "graph" else str(given[name]) for name in shown), found["status"], _number(found["peak"], ",", ""),
-                          _number(found["overhead_percent"], ".2f", " %"), _number(found["gap_percent"], ".2f", " %")])
+            lines.append([*(given[name][folder:] if name == "graph" else str(given[name]) for name in shown), found["status"],
+                          _number(found["peak"], ",", ""), _number(found["overhead_percent"], ".2f", " %"), _number(found["gap_percent"], ".2f", " %")])
         widths = [max(map(len, column)) for column in zip(*lines)]
         left = len(shown) + 1
         return "\n".join("  ".join(cell.ljust(width) if i < left else cell.rjust(width)
@@ -95,6 +96,8 @@ def _scheduled(tasks: list[Task], scheduler: str | Executor | None, workers: int
         return run_on_ray(tasks, workers)
     if isinstance(scheduler, str) or not hasattr(scheduler, "submit"):
         raise lowtide.Error(f'scheduler must be "processes", "ray" or a concurrent.futures.Executor, not {scheduler!r}')
+    if workers is not None:
+        raise lowtide.Error("workers= is for \"processes\" and \"ray\": an Executor has a number of its own")
     return run_on(scheduler, tasks)
 
 

@@ -164,7 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         if options.budget is not None:
             limits = {key: getattr(options, key) for key in ("time", "work") if getattr(options, key) is not None}
-            cases = [(mesh, batch) for mesh in options.mesh for batch in options.batch or [1]]
+            cases = [(mesh, batch) for mesh in options.mesh for batch in options.batch or [None]]
             print(mesh_table(captured, cases, options.budget, limits, options.output))
             return 0
         graph = captured(options.mesh[0] if options.mesh else None, options.batch[0] if options.batch else None)
