@@ -14,6 +14,8 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 
 import lowtide.torch
 import torch.nn.functional as F
+from lowtide.torch.api import sharded as sharded_api
+from lowtide.torch.graphs.sharded_step import ShardedStep
 from lowtide.torch.ranks.gathered import Event, Unit, moments
 from rank_models import Counted
 from rank_support import ranks
@@ -235,6 +237,19 @@ def _other_sizes(rank):
 
 def test_other_sizes_and_evaluation_are_exact(both):
     assert all(both(_other_sizes))
+
+
+def test_a_graph_that_compiles_when_it_runs_has_the_terms_of_its_own_place(monkeypatch):
+    """A part with open sizes is built once, and compiles for other sizes when other parts have been built since."""
+    seen = []
+    group = types.SimpleNamespace(sharded=ShardedStep([], {}, 0, 1), to_plan={}, assignments={}, otherwise=None)
+    model = types.SimpleNamespace(group=group, parts=0, places={"block": "of the block", "loss": "of the loss"}, finding=False, rehearsing=False,
+                                  look=lambda: None, _settings=None)
+    monkeypatch.setattr(sharded_api, "compile_captured", lambda *_: lambda: seen.append(group.otherwise))
+    block, loss = (sharded_api._Part(model, None, place) for place in ("block", "loss"))
+    for part in (block, loss, block):
+        part()
+    assert seen == ["of the block", "of the loss", "of the block"]
 
 
 # ---- blocks that are compiled one by one, as torchtitan does it

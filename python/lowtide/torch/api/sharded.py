@@ -243,6 +243,7 @@ class _Part:
             assert self._run is not None, "it is compiled before it runs"
             if self._number == 0:
                 model.look()
+            model.group.otherwise = model.places.get(self._place)  # a graph with open sizes may compile now
             return self._run(*args)
         results = stand_ins(self._gm, args)
         if model.finding:
