@@ -65,6 +65,7 @@ def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs
     if sharding.is_within(states[0]):
         raise CaptureError("optimize takes the root of a model under FSDP2, and this one is a part of another model that has run")
     check_units(states)
+    sharding.reshard(states)  # a forward without gradients leaves whole parameters of the root
     planned = _Sharded(module, states, settings)
     with progress.line(), Agreement.of(sharding.ranks_of(states[0])) as ranks:
         planned.plan(given, named, ranks)

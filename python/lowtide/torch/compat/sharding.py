@@ -66,6 +66,13 @@ def initialize(state: Any) -> None:
     state._lazy_init()
 
 
+def reshard(states: list[Any]) -> None:
+    """Free all whole parameters."""
+    for state in states:
+        for group in groups_of(state):
+            group.reshard()
+
+
 def is_within(state: Any) -> bool:
     """Is the module a part of another one under FSDP2, as a forward has found?"""
     return state._is_root is False
