@@ -216,6 +216,25 @@ def test_optimize_gathers_nothing_and_leaves_the_model_as_it_was(both):
     assert both(_left_as_it_was) == [(True, {}, 1, 1)] * 2
 
 
+def _after_evaluation(rank):
+    """What a plan counts of a model that has run without gradients, which leaves its root whole, and of one that has not."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    budgets = []
+    for runs in (False, True):
+        module = sharded(make=lambda: Net(count=1))
+        if runs:
+            with torch.no_grad():
+                module(*batch(rank))
+        lowtide.torch.optimize(module, batch(rank), budget="100%", **OPTIONS)
+        budgets.append(lowtide.torch.reports()[-1].budget)
+    return budgets
+
+
+def test_whole_parameters_after_an_evaluation_are_not_counted(both):
+    for fresh, evaluated in both(_after_evaluation):
+        assert fresh == evaluated
+
+
 def _other_sizes(rank):
     os.environ["LOWTIDE_CACHE"] = "off"
     plain, module = (sharded(make=lambda: Net(count=1)) for _ in range(2))
@@ -422,6 +441,10 @@ def _refused(rank, kind):
         if kind == "part":
             module(*given).backward()
             lowtide.torch.optimize(module.blocks[0], (torch.randn(4, 64),), budget="80%")
+        elif kind == "unplanned":
+            with pytest.MonkeyPatch.context() as patch:  # as compile_captured does where one graph cannot be planned
+                patch.setattr(sharded_api, "compile_captured", lambda gm, *_: gm)
+                lowtide.torch.optimize(module, given, budget="80%", **OPTIONS)
         elif kind == "no inputs":
             lowtide.torch.optimize(module, budget="80%")
         elif kind == "update":
@@ -440,6 +463,7 @@ def _refused(rank, kind):
 @pytest.mark.parametrize(("kind", "words"), [
     ("part", "takes the root of a model under FSDP2"),
     ("no inputs", "only with inputs"),
+    ("unplanned", "a graph of the forward of the model (FSDPNet) cannot be planned"),
     ("update", "gradients are reduced over the ranks"),
     ("budget", "no way was found to share the budget of 977 KiB"),
     ("breaks", "traced as a whole, and the tracer cannot take one")])

@@ -84,7 +84,7 @@ class _Sharded:
         self.group.watch.causes.add("FSDP")  # nothing to say: it is counted
         self.group.watch.whole = True
         self.finding = self.rehearsing = False
-        self.parts = 0
+        self._names: dict[int, str] = {}  # of the modules whose forwards have graphs, by the graphs' numbers
         self.places: dict[Any, Assignment] = {}  # the terms of a graph, by its place in the code
         self._forwards: dict[torch.nn.Module, Any] = {}
         self._ways, self._adds = sharding.ways_of(states), accumulated_bytes(states) > 0
@@ -110,8 +110,12 @@ class _Sharded:
         """Share the budget: the first rank for all that have the same graphs and the same memory beside them, else each for itself."""
         group, settings = self.group, self._settings
         assert isinstance(group.sharded, ShardedStep), "it is made with the first rehearsal"
+        missing = next((n for n in group.sharded.numbers if n not in group.to_plan), None)
+        refusal = None if missing is None else CaptureError(
+            f"a graph of the forward of {self._names[missing]} cannot be planned, as a warning says, and all graphs of a model under FSDP2 share "
+            "the budget. Compile the blocks alone, before they are sharded: block.compile(backend=\"lowtide\")")
         mine = group.sharded.fixed, settings.reserved, settings.budget, {n: known.signature for n, known in group.to_plan.items()}
-        told = ranks.exchange("the graphs of a model under FSDP2", mine)
+        told = ranks.exchange("the graphs of a model under FSDP2", mine, error=refusal)
         if any(theirs != told[0] for theirs in told):
             error = None
             try:
@@ -164,6 +168,13 @@ class _Sharded:
         note_tracing(gm)
         places = itertools.count()
         return Segments(gm, lambda part: _Part(self, part, (module, next(places))))
+
+    def begin_part(self, module: torch.nn.Module) -> int:
+        """The number of a further graph of a module's forward."""
+        number = len(self._names)
+        name = next((name for name, part in self._root.named_modules() if part is module), "")
+        self._names[number] = f"{name or 'the model'} ({type(module).__name__})"
+        return number
 
     # ---- rehearsals
 
@@ -224,8 +235,7 @@ class _Part:
 
     def __init__(self, model: _Sharded, gm: fx.GraphModule, place: Any) -> None:
         self._model, self._gm, self._place = model, gm, place
-        self._number = model.parts
-        model.parts += 1
+        self._number = model.begin_part(place[0])
         self._run: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any) -> Any:
