@@ -14,7 +14,9 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 
 import lowtide.torch
 import torch.nn.functional as F
+from lowtide.frontend.planning.sharing import GraphToPlan
 from lowtide.torch.api import sharded as sharded_api
+from lowtide.torch.graphs.sharded_blocks import ShardedBlocks
 from lowtide.torch.graphs.sharded_step import ShardedStep
 from lowtide.torch.ranks.gathered import Event, Unit, moments
 from rank_models import Counted
@@ -290,6 +292,12 @@ class Wide(Block):
         self.up, self.down = nn.Linear(64, 6 * 64), nn.Linear(6 * 64, 64)
 
 
+class Mixed(Net):
+    def __init__(self):
+        super().__init__()
+        self.blocks[1] = Wide()
+
+
 def loss_of(logits, y):
     return F.cross_entropy(logits.flatten(0, 1), y.flatten())
 
@@ -337,6 +345,37 @@ def test_blocks_of_a_kind_are_planned_together_when_the_first_is_called(both, ki
         assert found["exact"] and found["peak"] <= max(found["budgets"]) < found["eager"], found
         assert len(found["budgets"]) == kinds + 1  # each kind, and the loss
         assert not any("FSDP has gathered" in words for words in found["said"])
+
+
+def _numbers_of_blocks(rank):
+    """The graphs that the passes of two kinds of blocks have, in the order of a forward: at first, for another size, and with two graphs of
+    a block."""
+    from lowtide.torch.compat import sharding
+
+    module = sharded(make=Mixed)
+    states = sharding.states_of(module)
+    sharding.initialize(states[0])
+    blocks, found = ShardedBlocks(states, {}, 0), []
+    block, wide = module.blocks[0], module.blocks[1]
+    graphs = {name: GraphToPlan(None, 0, 0, covers=i) for i, name in enumerate(["block", "wide", "block of 8", "wide of 8", "rest of block"])}
+    names = {graph.covers: name for name, graph in graphs.items()}
+
+    def meet(unit, code, name):
+        blocks.meet(unit, code, graphs[name], [])
+        found.append([names[p.captured.covers] for p in blocks.passes()[0] if not p.backward])
+
+    meet(block, "forward", "block")
+    meet(wide, "forward", "wide")
+    meet(block, "forward", "block of 8")
+    meet(wide, "forward", "wide of 8")
+    meet(block, "after the break", "rest of block")
+    return found
+
+
+def test_each_graph_of_blocks_is_planned_in_its_own_place(both):
+    for found in both(_numbers_of_blocks):
+        assert found == [["block"] * 2, ["block", "wide", "block"], ["block of 8", "wide", "block of 8"], ["block of 8", "wide of 8", "block of 8"],
+                         ["block of 8", "rest of block", "wide of 8", "block of 8", "rest of block"]]
 
 
 # ---- the page

@@ -67,9 +67,14 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
         group.compiles(module, _called_with)
     elif (caller := _calling_module()) is not None:
         group.outside.belongs_to(caller, whole=False)
+    traced = frame_traced()
+    code = group.code = traced and traced.output.root_tx.f_code
+    unit = weakref.ref(module) if module is not None else lambda: None
     run = compile_captured(gm, example_inputs, Settings.of(options), group)
 
     def call(*args: Any) -> Any:
+        if isinstance(run, EachShape):  # which may compile now
+            group.unit, group.code = unit(), code
         return run(*args)
 
     call.group = group  # type: ignore[attr-defined]
