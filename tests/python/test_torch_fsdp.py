@@ -1,5 +1,6 @@
 """`optimize` of models under FSDP2: what FSDP2 holds at each pass, exact steps within the budget on two ranks, and what is refused."""
 
+import functools
 import os
 import sys
 import types
@@ -216,6 +217,30 @@ def _left_as_it_was(rank):
 
 def test_optimize_gathers_nothing_and_leaves_the_model_as_it_was(both):
     assert both(_left_as_it_was) == [(True, {}, 1, 1)] * 2
+
+
+def _patched(rank):
+    """Steps of a model whose root and one block have a forward of their own, which doubles results: plain, optimized, and optimized again."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    given, (plain, module) = batch(rank), (sharded(make=lambda: Net(count=2)) for _ in range(2))
+    losses = []
+    for model in (plain, module):
+        for part in (model, model.blocks[1]):
+            def doubled(*args, forward=part.forward):
+                return 2 * forward(*args)
+
+            part.forward = functools.wraps(part.forward)(doubled)
+    for step in (plain, module, module):
+        if step is module:
+            lowtide.torch.optimize(module, given, budget="100%", **OPTIONS)
+        torch.manual_seed(rank)
+        losses.append(step(*given).item())
+    return losses
+
+
+def test_forwards_of_instances_are_compiled_and_kept(both):
+    for plain, once, again in both(_patched):
+        assert plain == once == again
 
 
 def _after_evaluation(rank):

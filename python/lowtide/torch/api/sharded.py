@@ -42,6 +42,7 @@ from .rehearsing import attributes_kept, copied_arguments, generators_kept, gpus
 
 _SECONDS = 600.0  # that the first rank may take to share a budget, beyond the limit of its process group
 _VARIANTS = 64  # of one forward
+_OURS = "_lowtide_forward"
 _forwards = itertools.count()
 
 
@@ -150,13 +151,15 @@ class _Sharded:
     def _install(self) -> None:
         units = [module for state in self._states for module in sharding.modules_of(state)]
         for module in units:
-            self._forwards[module] = vars(module).get("forward")
-            vars(module).pop("forward", None)
+            self._forwards[module] = vars(module).pop("forward", None)
             if module is not self._root:
-                as_unit(module, functools.partial(fake_results, module, self._states))
+                as_unit(module, functools.partial(fake_results, module, _own_forward(self._forwards[module]), self._states))
         for module in units:
             backend = functools.partial(self._compile, module)
-            vars(module)["forward"] = compiled_whole(_forward_of(module), logs_behind(backend), _VARIANTS)
+            own = _own_forward(self._forwards[module])
+            compiled = compiled_whole(_forward_of(module, own), logs_behind(backend), _VARIANTS)
+            vars(compiled)[_OURS] = compiled, own  # the function itself, too: functools.wraps copies attributes
+            vars(module)["forward"] = compiled
 
     def _remove(self) -> None:
         for module, forward in self._forwards.items():
@@ -219,9 +222,16 @@ class _Sharded:
         yield from self._root.buffers()
 
 
-def _forward_of(self: torch.nn.Module) -> Callable[..., Any]:
+def _own_forward(forward: Any) -> Callable[..., Any] | None:
+    """The forward that a module has beside that of its class, as a patch or a framework sets it; one of ours stands for what it was made
+    of."""
+    ours, own = getattr(forward, _OURS, (None, None))
+    return own if forward is ours else forward
+
+
+def _forward_of(self: torch.nn.Module, own: Callable[..., Any] | None) -> Callable[..., Any]:
     """The forward of a module as a function of its own name, by which the tracer tells it from those of other modules of the class."""
-    plain = type(self).forward
+    plain = type(self).forward if own is None else lambda _, *args, **kwargs: own(*args, **kwargs)
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         return plain(self, *args, **kwargs)
