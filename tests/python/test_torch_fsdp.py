@@ -20,6 +20,7 @@ from lowtide.torch.api import sharded as sharded_api
 from lowtide.torch.graphs.sharded_blocks import ShardedBlocks
 from lowtide.torch.graphs.sharded_step import ShardedStep
 from lowtide.torch.ranks.gathered import Event, Unit, moments
+from lowtide.torch.ranks.together import ranks_of
 from rank_models import Counted
 from rank_support import ranks
 from torch import nn
@@ -478,17 +479,45 @@ def _one_refuses(rank, kind):
     module, given = sharded(), batch(rank)
     if kind == "fails" and rank:
         module.embedding.forward = lambda x: 1 / 0
+    budget = {"budget": "1MB", "option": "a lot"}.get(kind, "90%") if rank else "90%"
+    if kind == "no inputs" and rank:
+        given = None
     try:
-        lowtide.torch.optimize(module, given, budget="1MB" if kind == "budget" and rank else "90%", **OPTIONS)
+        lowtide.torch.optimize(module, given, budget=budget, **OPTIONS)
     except Exception as error:
         return type(error).__name__, str(error)
     return None, ""
 
 
-@pytest.mark.parametrize(("kind", "name", "words"), [("budget", "BudgetError", "rank 1: no way was found"), ("fails", "RankError", "rank 1 failed")])
+@pytest.mark.parametrize(("kind", "name", "words"), [
+    ("budget", "BudgetError", "rank 1: no way was found"),
+    ("fails", "CaptureError", "rank 1: the forwards of a model"),
+    ("option", "RankError", "rank 1 failed with Error: budget"),
+    ("no inputs", "CaptureError", "rank 1: optimize takes a model under FSDP2 only with inputs")])
 def test_a_refusal_of_one_rank_is_one_on_all(both, kind, name, words):
     (first, said), (second, _) = both(_one_refuses, kind)
     assert first == name and words in said and second is not None
+
+
+def _who_agrees(rank):
+    """The ranks that plan together: of a mesh of replicas and shards, of a root without parameters, and of one that is planned alone."""
+    import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
+
+    os.environ["LOWTIDE_CACHE"] = "off"
+    mesh = dist.device_mesh.init_device_mesh("cpu", (2, 1), mesh_dim_names=("replicas", "shards"))
+    replicated = fully_shard(Net(count=1), mesh=mesh)
+    empty = nn.Sequential(nn.Linear(4, 4))
+    fully_shard(empty[0])
+    fully_shard(empty)
+    alone = sharded(make=lambda: Net(count=1))
+    if rank:  # alone
+        lowtide.torch.optimize(alone, batch(rank), budget="100%", ranks="alone", **OPTIONS)
+    return [dist.get_process_group_ranks(ranks_of(module, None)) for module in (replicated, empty)], ranks_of(alone, "alone")
+
+
+def test_all_ranks_of_the_mesh_agree_and_one_that_is_to_plan_alone_does(both):
+    assert both(_who_agrees) == [([[0, 1], [0, 1]], None)] * 2
 
 
 def _refused(rank, kind):

@@ -51,8 +51,9 @@ def is_sharded(module: torch.nn.Module) -> bool:
     return bool(sharding.states_of(module))
 
 
-def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs: Any, kwargs: Mapping[str, Any] | None) -> torch.nn.Module:
-    """`optimize` of a model under FSDP2, which is changed in place.  Raises CaptureError and BudgetError; the model trains then
+def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs: Any, kwargs: Mapping[str, Any] | None,
+                     ranks: Agreement) -> torch.nn.Module:
+    """`optimize` of a model under FSDP2, which is changed in place.  ranks: those that make this call.  Raises CaptureError and BudgetError; the model trains then
     as before."""
     if example_inputs is None and kwargs is None:
         raise CaptureError("optimize takes a model under FSDP2 only with inputs, optimize(model, inputs, budget=...): its graphs share "
@@ -68,7 +69,7 @@ def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs
     check_units(states)
     sharding.reshard(states)  # a forward without gradients leaves whole parameters of the root
     planned = _Sharded(module, states, settings)
-    with progress.line(), Agreement.of(sharding.ranks_of(states[0])) as ranks:
+    with progress.line():
         planned.plan(given, named, ranks)
     return module
 
