@@ -318,6 +318,15 @@ class Wide(Block):
         self.up, self.down = nn.Linear(64, 6 * 64), nn.Linear(6 * 64, 64)
 
 
+class Halves(Block):
+    """A block whose code is two graphs."""
+
+    def forward(self, x):
+        y = F.gelu(self.up(self.norm(x)))
+        torch._dynamo.graph_break()
+        return x + F.dropout(self.down(y), 0.1, self.training)
+
+
 class Mixed(Net):
     def __init__(self):
         super().__init__()
@@ -334,11 +343,13 @@ def by_blocks(kinds, compiled):
 
     torch.manual_seed(0)
     module = Logits()
-    if kinds > 1:
+    if kinds == 2:
         module.blocks[1] = Wide()
     for block in module.blocks:
+        if kinds == "halves":
+            block.__class__ = Halves
         if compiled:
-            block.compile(backend="lowtide", fullgraph=True)
+            block.compile(backend="lowtide", fullgraph=kinds != "halves")
     for unit in (module.embedding, [module.norm, module.head], *module.blocks):
         fully_shard(unit)
     fully_shard(module)
@@ -364,12 +375,12 @@ def _by_blocks(rank, kinds, budget, reserve):
             "budgets": [report.budget for report in lowtide.torch.reports()[before:]]}
 
 
-@pytest.mark.parametrize("kinds", [1, 2])
+@pytest.mark.parametrize("kinds", [1, 2, "halves"])
 def test_blocks_of_a_kind_are_planned_together_when_the_first_is_called(both, kinds):
     """The head is neither in a block nor in the loss: `reserve` counts it, and is said."""
     for found in both(_by_blocks, kinds, "80%", "600KB"):
         assert found["exact"] and found["peak"] <= max(found["budgets"]) < found["eager"], found
-        assert len(found["budgets"]) == kinds + 1  # each kind, and the loss
+        assert len(found["budgets"]) == {1: 1, 2: 2, "halves": 2}[kinds] + 1  # each graph, and the loss
         assert not any("FSDP has gathered" in words for words in found["said"])
 
 
