@@ -1,5 +1,6 @@
 """`optimize` of models under FSDP2: what FSDP2 holds at each pass, exact steps within the budget on two ranks, and what is refused."""
 
+import functools
 import os
 import sys
 import types
@@ -14,7 +15,12 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 
 import lowtide.torch
 import torch.nn.functional as F
+from lowtide.frontend.planning.sharing import GraphToPlan
+from lowtide.torch.api import sharded as sharded_api
+from lowtide.torch.graphs.sharded_blocks import ShardedBlocks
+from lowtide.torch.graphs.sharded_step import ShardedStep
 from lowtide.torch.ranks.gathered import Event, Unit, moments
+from lowtide.torch.ranks.together import ranks_of
 from rank_models import Counted
 from rank_support import ranks
 from torch import nn
@@ -214,6 +220,49 @@ def test_optimize_gathers_nothing_and_leaves_the_model_as_it_was(both):
     assert both(_left_as_it_was) == [(True, {}, 1, 1)] * 2
 
 
+def _patched(rank):
+    """Steps of a model whose root and one block have a forward of their own, which doubles results: plain, optimized, and optimized again."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    given, (plain, module) = batch(rank), (sharded(make=lambda: Net(count=2)) for _ in range(2))
+    losses = []
+    for model in (plain, module):
+        for part in (model, model.blocks[1]):
+            def doubled(*args, forward=part.forward):
+                return 2 * forward(*args)
+
+            part.forward = functools.wraps(part.forward)(doubled)
+    for step in (plain, module, module):
+        if step is module:
+            lowtide.torch.optimize(module, given, budget="100%", **OPTIONS)
+        torch.manual_seed(rank)
+        losses.append(step(*given).item())
+    return losses
+
+
+def test_forwards_of_instances_are_compiled_and_kept(both):
+    for plain, once, again in both(_patched):
+        assert plain == once == again
+
+
+def _after_evaluation(rank):
+    """What a plan counts of a model that has run without gradients, which leaves its root whole, and of one that has not."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    budgets = []
+    for runs in (False, True):
+        module = sharded(make=lambda: Net(count=1))
+        if runs:
+            with torch.no_grad():
+                module(*batch(rank))
+        lowtide.torch.optimize(module, batch(rank), budget="100%", **OPTIONS)
+        budgets.append(lowtide.torch.reports()[-1].budget)
+    return budgets
+
+
+def test_whole_parameters_after_an_evaluation_are_not_counted(both):
+    for fresh, evaluated in both(_after_evaluation):
+        assert fresh == evaluated
+
+
 def _other_sizes(rank):
     os.environ["LOWTIDE_CACHE"] = "off"
     plain, module = (sharded(make=lambda: Net(count=1)) for _ in range(2))
@@ -237,6 +286,19 @@ def test_other_sizes_and_evaluation_are_exact(both):
     assert all(both(_other_sizes))
 
 
+def test_a_graph_that_compiles_when_it_runs_has_the_terms_of_its_own_place(monkeypatch):
+    """A part with open sizes is built once, and compiles for other sizes when other parts have been built since."""
+    seen = []
+    group = types.SimpleNamespace(sharded=ShardedStep([], {}, 0, 1), to_plan={}, assignments={}, otherwise=None)
+    model = types.SimpleNamespace(group=group, begin_part=lambda _: 0, places={"block": "of the block", "loss": "of the loss"}, finding=False,
+                                  rehearsing=False, look=lambda: None, _settings=None)
+    monkeypatch.setattr(sharded_api, "compile_captured", lambda *_: lambda: seen.append(group.otherwise))
+    block, loss = (sharded_api._Part(model, None, place) for place in ("block", "loss"))
+    for part in (block, loss, block):
+        part()
+    assert seen == ["of the block", "of the loss", "of the block"]
+
+
 # ---- blocks that are compiled one by one, as torchtitan does it
 
 
@@ -256,6 +318,21 @@ class Wide(Block):
         self.up, self.down = nn.Linear(64, 6 * 64), nn.Linear(6 * 64, 64)
 
 
+class Halves(Block):
+    """A block whose code is two graphs."""
+
+    def forward(self, x):
+        y = F.gelu(self.up(self.norm(x)))
+        torch._dynamo.graph_break()
+        return x + F.dropout(self.down(y), 0.1, self.training)
+
+
+class Mixed(Net):
+    def __init__(self):
+        super().__init__()
+        self.blocks[1] = Wide()
+
+
 def loss_of(logits, y):
     return F.cross_entropy(logits.flatten(0, 1), y.flatten())
 
@@ -266,11 +343,13 @@ def by_blocks(kinds, compiled):
 
     torch.manual_seed(0)
     module = Logits()
-    if kinds > 1:
+    if kinds == 2:
         module.blocks[1] = Wide()
     for block in module.blocks:
+        if kinds == "halves":
+            block.__class__ = Halves
         if compiled:
-            block.compile(backend="lowtide", fullgraph=True)
+            block.compile(backend="lowtide", fullgraph=kinds != "halves")
     for unit in (module.embedding, [module.norm, module.head], *module.blocks):
         fully_shard(unit)
     fully_shard(module)
@@ -296,13 +375,44 @@ def _by_blocks(rank, kinds, budget, reserve):
             "budgets": [report.budget for report in lowtide.torch.reports()[before:]]}
 
 
-@pytest.mark.parametrize("kinds", [1, 2])
+@pytest.mark.parametrize("kinds", [1, 2, "halves"])
 def test_blocks_of_a_kind_are_planned_together_when_the_first_is_called(both, kinds):
     """The head is neither in a block nor in the loss: `reserve` counts it, and is said."""
     for found in both(_by_blocks, kinds, "80%", "600KB"):
         assert found["exact"] and found["peak"] <= max(found["budgets"]) < found["eager"], found
-        assert len(found["budgets"]) == kinds + 1  # each kind, and the loss
+        assert len(found["budgets"]) == {1: 1, 2: 2, "halves": 2}[kinds] + 1  # each graph, and the loss
         assert not any("FSDP has gathered" in words for words in found["said"])
+
+
+def _numbers_of_blocks(rank):
+    """The graphs that the passes of two kinds of blocks have, in the order of a forward: at first, for another size, and with two graphs of
+    a block."""
+    from lowtide.torch.compat import sharding
+
+    module = sharded(make=Mixed)
+    states = sharding.states_of(module)
+    sharding.initialize(states[0])
+    blocks, found = ShardedBlocks(states, {}, 0), []
+    block, wide = module.blocks[0], module.blocks[1]
+    graphs = {name: GraphToPlan(None, 0, 0, covers=i) for i, name in enumerate(["block", "wide", "block of 8", "wide of 8", "rest of block"])}
+    names = {graph.covers: name for name, graph in graphs.items()}
+
+    def meet(unit, code, name):
+        blocks.meet(unit, code, graphs[name], [])
+        found.append([names[p.captured.covers] for p in blocks.passes()[0] if not p.backward])
+
+    meet(block, "forward", "block")
+    meet(wide, "forward", "wide")
+    meet(block, "forward", "block of 8")
+    meet(wide, "forward", "wide of 8")
+    meet(block, "after the break", "rest of block")
+    return found
+
+
+def test_each_graph_of_blocks_is_planned_in_its_own_place(both):
+    for found in both(_numbers_of_blocks):
+        assert found == [["block"] * 2, ["block", "wide", "block"], ["block of 8", "wide", "block of 8"], ["block of 8", "wide of 8", "block of 8"],
+                         ["block of 8", "rest of block", "wide of 8", "block of 8", "rest of block"]]
 
 
 # ---- the page
@@ -380,17 +490,45 @@ def _one_refuses(rank, kind):
     module, given = sharded(), batch(rank)
     if kind == "fails" and rank:
         module.embedding.forward = lambda x: 1 / 0
+    budget = {"budget": "1MB", "option": "a lot"}.get(kind, "90%") if rank else "90%"
+    if kind == "no inputs" and rank:
+        given = None
     try:
-        lowtide.torch.optimize(module, given, budget="1MB" if kind == "budget" and rank else "90%", **OPTIONS)
+        lowtide.torch.optimize(module, given, budget=budget, **OPTIONS)
     except Exception as error:
         return type(error).__name__, str(error)
     return None, ""
 
 
-@pytest.mark.parametrize(("kind", "name", "words"), [("budget", "BudgetError", "rank 1: no way was found"), ("fails", "RankError", "rank 1 failed")])
+@pytest.mark.parametrize(("kind", "name", "words"), [
+    ("budget", "BudgetError", "rank 1: no way was found"),
+    ("fails", "CaptureError", "rank 1: the forwards of a model"),
+    ("option", "RankError", "rank 1 failed with Error: budget"),
+    ("no inputs", "CaptureError", "rank 1: optimize takes a model under FSDP2 only with inputs")])
 def test_a_refusal_of_one_rank_is_one_on_all(both, kind, name, words):
     (first, said), (second, _) = both(_one_refuses, kind)
     assert first == name and words in said and second is not None
+
+
+def _who_agrees(rank):
+    """The ranks that plan together: of a mesh of replicas and shards, of a root without parameters, and of one that is planned alone."""
+    import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
+
+    os.environ["LOWTIDE_CACHE"] = "off"
+    mesh = dist.device_mesh.init_device_mesh("cpu", (2, 1), mesh_dim_names=("replicas", "shards"))
+    replicated = fully_shard(Net(count=1), mesh=mesh)
+    empty = nn.Sequential(nn.Linear(4, 4))
+    fully_shard(empty[0])
+    fully_shard(empty)
+    alone = sharded(make=lambda: Net(count=1))
+    if rank:  # alone
+        lowtide.torch.optimize(alone, batch(rank), budget="100%", ranks="alone", **OPTIONS)
+    return [dist.get_process_group_ranks(ranks_of(module, None)) for module in (replicated, empty)], ranks_of(alone, "alone")
+
+
+def test_all_ranks_of_the_mesh_agree_and_one_that_is_to_plan_alone_does(both):
+    assert both(_who_agrees) == [([[0, 1], [0, 1]], None)] * 2
 
 
 def _refused(rank, kind):
@@ -407,6 +545,10 @@ def _refused(rank, kind):
         if kind == "part":
             module(*given).backward()
             lowtide.torch.optimize(module.blocks[0], (torch.randn(4, 64),), budget="80%")
+        elif kind == "unplanned":
+            with pytest.MonkeyPatch.context() as patch:  # as compile_captured does where one graph cannot be planned
+                patch.setattr(sharded_api, "compile_captured", lambda gm, *_: gm)
+                lowtide.torch.optimize(module, given, budget="80%", **OPTIONS)
         elif kind == "no inputs":
             lowtide.torch.optimize(module, budget="80%")
         elif kind == "update":
@@ -425,6 +567,7 @@ def _refused(rank, kind):
 @pytest.mark.parametrize(("kind", "words"), [
     ("part", "takes the root of a model under FSDP2"),
     ("no inputs", "only with inputs"),
+    ("unplanned", "a graph of the forward of the model (FSDPNet) cannot be planned"),
     ("update", "gradients are reduced over the ranks"),
     ("budget", "no way was found to share the budget of 977 KiB"),
     ("breaks", "traced as a whole, and the tracer cannot take one")])

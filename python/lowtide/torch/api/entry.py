@@ -24,7 +24,7 @@ from ..graphs.group import Group
 from ..graphs.outside_gradients import no_backward, of_results
 from ..ranks.buckets import check_parallel
 from ..ranks.shared import refuse_shared
-from ..ranks.together import planning, ranks_of
+from ..ranks.together import agreeing, planning, ranks_of
 from ..settings import OptimizeOptions, Settings
 from ..tensors.arguments import arguments, tensors_in
 from ..tracing.against_eager import note_tracing
@@ -67,9 +67,14 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
         group.compiles(module, _called_with)
     elif (caller := _calling_module()) is not None:
         group.outside.belongs_to(caller, whole=False)
+    traced = frame_traced()
+    code = group.code = traced and traced.output.root_tx.f_code
+    unit = weakref.ref(module) if module is not None else lambda: None
     run = compile_captured(gm, example_inputs, Settings.of(options), group)
 
     def call(*args: Any) -> Any:
+        if isinstance(run, EachShape):  # which may compile now
+            group.unit, group.code = unit(), code
         return run(*args)
 
     call.group = group  # type: ignore[attr-defined]
@@ -138,7 +143,7 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         beside the memory that exists then, and from the next step on together with the others.
     budget, options: settings.Settings.  Those that are not given are the process's defaults (set_default).
     ranks: who makes this call, and gets one plan (ranks/one_plan.py): "together" (all ranks of the job), a process group (its ranks), or
-        "alone".  None: the ranks of DistributedDataParallel for a module under it, else this rank alone.
+        "alone".  None: the ranks of DistributedDataParallel or of FSDP2 for a module under it, else this rank alone.
 
     Parameters and buffers are shared with `module`.  Of a module under DistributedDataParallel the wrapped one is compiled in place, as
     by its method compile(), and the same object is returned; its buckets are part of the plan.  A model under FSDP2 (fully_shard) is
@@ -152,12 +157,13 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
                         "torch.compile(function, backend=\"lowtide\", options={...})")
     process_group = ranks_of(module, ranks)
+    if is_sharded(module):
+        with agreeing(process_group) as agreement:
+            return optimize_sharded(module, Settings.of({"budget": budget, **options}), example_inputs, kwargs, agreement)
     with planning(process_group) as together:
         settings = Settings.of({"budget": budget, **options})
         group = Group(ranks=together, planning=functools.partial(planning, process_group))
         if not isinstance(module, DistributedDataParallel):
-            if is_sharded(module):
-                return optimize_sharded(module, settings, example_inputs, kwargs)
             refuse_shared(module, "optimize", takes_parts=True)
             return compiled_within(module, settings, example_inputs, kwargs, group)
         check_parallel(module)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -13,14 +13,16 @@ from ..compat.fake import FakeTensor
 from .rehearsing import attributes_kept
 
 
-def fake_results(unit: torch.nn.Module, states: list[Any], *args: Any, **kwargs: Any) -> Any:
-    """What unit(*args, **kwargs) returns, with the casts of the hooks around it.  states: of FSDP2, of the whole model."""
+def fake_results(unit: torch.nn.Module, own: Callable[..., Any] | None, states: list[Any], *args: Any, **kwargs: Any) -> Any:
+    """What unit(*args, **kwargs) returns, with the casts of the hooks around it.  own: its forward, if it is not that of its class.
+    states: of FSDP2, of the whole model."""
     mode = next(t.fake_mode for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, FakeTensor))
     state = next(state for state in states if unit in sharding.modules_of(state))
     taken, given = sharding.casts(state)
     args, kwargs = _cast((args, kwargs), taken)
     with attributes_kept(unit, values=False), _whole(unit, states, mode):
-        return _cast(type(unit).forward(unit, *args, **kwargs), given)
+        results = type(unit).forward(unit, *args, **kwargs) if own is None else own(*args, **kwargs)
+        return _cast(results, given)
 
 
 def _cast(values: Any, to: torch.dtype | None) -> Any:

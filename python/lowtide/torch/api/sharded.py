@@ -42,6 +42,7 @@ from .rehearsing import attributes_kept, copied_arguments, generators_kept, gpus
 
 _SECONDS = 600.0  # that the first rank may take to share a budget, beyond the limit of its process group
 _VARIANTS = 64  # of one forward
+_OURS = "_lowtide_forward"
 _forwards = itertools.count()
 
 
@@ -50,8 +51,9 @@ def is_sharded(module: torch.nn.Module) -> bool:
     return bool(sharding.states_of(module))
 
 
-def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs: Any, kwargs: Mapping[str, Any] | None) -> torch.nn.Module:
-    """`optimize` of a model under FSDP2, which is changed in place.  Raises CaptureError and BudgetError; the model trains then
+def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs: Any, kwargs: Mapping[str, Any] | None,
+                     ranks: Agreement) -> torch.nn.Module:
+    """`optimize` of a model under FSDP2, which is changed in place.  ranks: those that make this call.  Raises CaptureError and BudgetError; the model trains then
     as before."""
     if example_inputs is None and kwargs is None:
         raise CaptureError("optimize takes a model under FSDP2 only with inputs, optimize(model, inputs, budget=...): its graphs share "
@@ -65,8 +67,9 @@ def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs
     if sharding.is_within(states[0]):
         raise CaptureError("optimize takes the root of a model under FSDP2, and this one is a part of another model that has run")
     check_units(states)
+    sharding.reshard(states)  # a forward without gradients leaves whole parameters of the root
     planned = _Sharded(module, states, settings)
-    with progress.line(), Agreement.of(sharding.ranks_of(states[0])) as ranks:
+    with progress.line():
         planned.plan(given, named, ranks)
     return module
 
@@ -83,7 +86,7 @@ class _Sharded:
         self.group.watch.causes.add("FSDP")  # nothing to say: it is counted
         self.group.watch.whole = True
         self.finding = self.rehearsing = False
-        self.parts = 0
+        self._names: dict[int, str] = {}  # of the modules whose forwards have graphs, by the graphs' numbers
         self.places: dict[Any, Assignment] = {}  # the terms of a graph, by its place in the code
         self._forwards: dict[torch.nn.Module, Any] = {}
         self._ways, self._adds = sharding.ways_of(states), accumulated_bytes(states) > 0
@@ -109,8 +112,12 @@ class _Sharded:
         """Share the budget: the first rank for all that have the same graphs and the same memory beside them, else each for itself."""
         group, settings = self.group, self._settings
         assert isinstance(group.sharded, ShardedStep), "it is made with the first rehearsal"
+        missing = next((n for n in group.sharded.numbers if n not in group.to_plan), None)
+        refusal = None if missing is None else CaptureError(
+            f"a graph of the forward of {self._names[missing]} cannot be planned, as a warning says, and all graphs of a model under FSDP2 share "
+            "the budget. Compile the blocks alone, before they are sharded: block.compile(backend=\"lowtide\")")
         mine = group.sharded.fixed, settings.reserved, settings.budget, {n: known.signature for n, known in group.to_plan.items()}
-        told = ranks.exchange("the graphs of a model under FSDP2", mine)
+        told = ranks.exchange("the graphs of a model under FSDP2", mine, error=refusal)
         if any(theirs != told[0] for theirs in told):
             error = None
             try:
@@ -145,13 +152,15 @@ class _Sharded:
     def _install(self) -> None:
         units = [module for state in self._states for module in sharding.modules_of(state)]
         for module in units:
-            self._forwards[module] = vars(module).get("forward")
-            vars(module).pop("forward", None)
+            self._forwards[module] = vars(module).pop("forward", None)
             if module is not self._root:
-                as_unit(module, functools.partial(fake_results, module, self._states))
+                as_unit(module, functools.partial(fake_results, module, _own_forward(self._forwards[module]), self._states))
         for module in units:
             backend = functools.partial(self._compile, module)
-            vars(module)["forward"] = compiled_whole(_forward_of(module), logs_behind(backend), _VARIANTS)
+            own = _own_forward(self._forwards[module])
+            compiled = compiled_whole(_forward_of(module, own), logs_behind(backend), _VARIANTS)
+            vars(compiled)[_OURS] = compiled, own  # the function itself, too: functools.wraps copies attributes
+            vars(module)["forward"] = compiled
 
     def _remove(self) -> None:
         for module, forward in self._forwards.items():
@@ -163,6 +172,13 @@ class _Sharded:
         note_tracing(gm)
         places = itertools.count()
         return Segments(gm, lambda part: _Part(self, part, (module, next(places))))
+
+    def begin_part(self, module: torch.nn.Module) -> int:
+        """The number of a further graph of a module's forward."""
+        number = len(self._names)
+        name = next((name for name, part in self._root.named_modules() if part is module), "")
+        self._names[number] = f"{name or 'the model'} ({type(module).__name__})"
+        return number
 
     # ---- rehearsals
 
@@ -207,9 +223,16 @@ class _Sharded:
         yield from self._root.buffers()
 
 
-def _forward_of(self: torch.nn.Module) -> Callable[..., Any]:
+def _own_forward(forward: Any) -> Callable[..., Any] | None:
+    """The forward that a module has beside that of its class, as a patch or a framework sets it; one of ours stands for what it was made
+    of."""
+    ours, own = getattr(forward, _OURS, (None, None))
+    return own if forward is ours else forward
+
+
+def _forward_of(self: torch.nn.Module, own: Callable[..., Any] | None) -> Callable[..., Any]:
     """The forward of a module as a function of its own name, by which the tracer tells it from those of other modules of the class."""
-    plain = type(self).forward
+    plain = type(self).forward if own is None else lambda _, *args, **kwargs: own(*args, **kwargs)
 
     def forward(*args: Any, **kwargs: Any) -> Any:
         return plain(self, *args, **kwargs)
@@ -223,8 +246,7 @@ class _Part:
 
     def __init__(self, model: _Sharded, gm: fx.GraphModule, place: Any) -> None:
         self._model, self._gm, self._place = model, gm, place
-        self._number = model.parts
-        model.parts += 1
+        self._number = model.begin_part(place[0])
         self._run: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any) -> Any:
@@ -243,6 +265,7 @@ class _Part:
             assert self._run is not None, "it is compiled before it runs"
             if self._number == 0:
                 model.look()
+            model.group.otherwise = model.places.get(self._place)  # a graph with open sizes may compile now
             return self._run(*args)
         results = stand_ins(self._gm, args)
         if model.finding:

@@ -66,6 +66,13 @@ def initialize(state: Any) -> None:
     state._lazy_init()
 
 
+def reshard(states: list[Any]) -> None:
+    """Free all whole parameters."""
+    for state in states:
+        for group in groups_of(state):
+            group.reshard()
+
+
 def is_within(state: Any) -> bool:
     """Is the module a part of another one under FSDP2, as a forward has found?"""
     return state._is_root is False
@@ -87,10 +94,11 @@ def ways_of(states: list[Any]) -> tuple[Any, ...]:
     return tuple((group.reduce_grads, group.reshard_after_backward) for state in states for group in groups_of(state))
 
 
-def ranks_of(state: Any) -> Any:
-    """The process group of the ranks among which the parameters of a state are sharded; None where it has none: all ranks."""
-    infos = (group.mesh_info for group in groups_of(state))
-    return next((info.shard_process_group for info in infos if hasattr(info, "shard_process_group")), None)
+def meshes_of(states: list[Any]) -> list[tuple[Any, tuple[int, ...]]]:
+    """The meshes over which parameters are sharded and replicated: the process group of the shards, None where there is none, and all
+    ranks of the mesh."""
+    infos = {id(group.mesh_info): group.mesh_info for state in states for group in groups_of(state)}.values()
+    return [(getattr(info, "shard_process_group", None), tuple(map(int, info.mesh.mesh.flatten()))) for info in infos]
 
 
 def size_of(group: Any) -> int:

@@ -54,7 +54,8 @@ class Group:
     to_plan: graphs that were compiled to be planned later, by number.  order: the numbers in the order of one
     forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
-    sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit: the module of that whose graph is compiled.  otherwise: the terms of a graph that is compiled now and was not found.
+    sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit, code: the module of that whose graph is compiled, and the
+    code that was traced.  otherwise: the terms of a graph that is compiled now and was not found.
     primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
     calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan together;
     planning: the block within which they do, for plans after those of `optimize`.  inner: the kernels that were chosen for a graph, by
@@ -70,6 +71,7 @@ class Group:
     budget: int | None = None
     sharded: ShardedStep | ShardedBlocks | None = None
     unit: torch.nn.Module | None = None
+    code: Any = None
     otherwise: Assignment | None = None
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     copied: int = 0
@@ -165,7 +167,7 @@ class Group:
         blocks, unit = self.sharded, self.unit
         if not isinstance(blocks, ShardedBlocks) or unit is None or captured.key in self.assignments:
             return
-        blocks.meet(unit, captured, inputs)
+        blocks.meet(unit, self.code, captured, inputs)
         passes, between = blocks.passes()
         self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.told, between=between)
         self.budget = self.assignments[captured.key].budget

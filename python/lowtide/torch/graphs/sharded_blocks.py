@@ -8,6 +8,7 @@ a loss) is not counted: `reserve` is for it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -31,7 +32,9 @@ class ShardedBlocks:
     def __init__(self, states: list[Any], held: Sizes, also: int) -> None:
         check_units(states)
         self._states, self._held, self._also = states, held, also
-        self._kinds: dict[Any, tuple[GraphToPlan, Run]] = {}  # by `_kind_of` of a unit
+        self._numbers = itertools.count()
+        # by the kind of a unit, and by the code that was traced: a unit with a graph break has several graphs, in the order of its code
+        self._kinds: dict[Any, dict[Any, tuple[GraphToPlan, Run]]] = {}
 
     @property
     def fixed(self) -> int:
@@ -51,10 +54,10 @@ class ShardedBlocks:
         """Which of these are whole parameters of FSDP2?"""
         return self._known().gathered(args)
 
-    def meet(self, module: torch.nn.Module, captured: GraphToPlan, args: Iterable[Any]) -> None:
-        """The graph of a unit is compiled with these arguments."""
+    def meet(self, module: torch.nn.Module, code: Any, captured: GraphToPlan, args: Iterable[Any]) -> None:
+        """A graph of a unit is compiled with these arguments, of this code.  It replaces one of the same code, for other sizes."""
         unit = next(unit for unit in map(_Of, reversed(self._states)) if module in unit.inside)
-        self._kinds[unit.kind] = captured, self._known().run_of(len(self._kinds), args)
+        self._kinds.setdefault(unit.kind, {})[code] = captured, self._known().run_of(next(self._numbers), args)
 
     def passes(self) -> tuple[list[Pass], list[Between]]:
         """Those of a step of all units that have one of the graphs met."""
@@ -63,19 +66,19 @@ class ShardedBlocks:
         index = {id(group): i for i, group in enumerate(groups)}
         of_state = [[index[id(group)] for group in sharding.groups_of(state)] for state in self._states]
         for n, state in enumerate(self._states):
-            _, run = self._kinds.get(_Of(state).kind, (None, None))
+            runs = [run for _, run in self._kinds.get(_Of(state).kind, {}).values()]
             for of in of_state[n]:
                 step.note(Event("gather", of))
                 step.note(Event("copy", of))
-                step.note(Event("enter", of, late=first and run is None))
-            if run is not None:
+                step.note(Event("enter", of, late=first and not runs))
+            for run in runs:
                 step.add(_for(run, of_state[n], first))
                 first = False
             for of in of_state[n] if n else ():
                 step.note(Event("leave", of))
         for of in of_state[0]:
             step.note(Event("leave", of))
-        return step.passes({run.number: captured for captured, run in self._kinds.values()})
+        return step.passes({run.number: captured for graphs in self._kinds.values() for captured, run in graphs.values()})
 
     def _empty(self) -> ShardedStep:
         return ShardedStep(units_of(self._states)[1], self._held, self._also, sharding.reductions_kept(self._states[0]))

@@ -48,6 +48,11 @@ class ShardedStep:
         """Bytes that no plan changes."""
         return sum(self._held.values()) + self._also + sum(unit.always for unit in self.units)
 
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the graphs that have run, in their order."""
+        return [run.number for run in self._runs]
+
     def note(self, event: Event, gathered: Iterable[torch.UntypedStorage] = ()) -> None:
         """It happens; gathered: storages of the unit's whole parameters."""
         self._events.append(event)

@@ -35,7 +35,7 @@ class Failure:
             return cls(rank, str(error), "", error.ranks, left)
         if isinstance(error, BudgetError):
             return cls(rank, f"rank {rank}: {error}", "budget", (error.floor, error.smallest, error.budget), left)
-        if isinstance(error, CaptureError) and not left:
+        if isinstance(error, CaptureError):
             return cls(rank, f"rank {rank}: {error}", "capture", (), left)
         what = "was cancelled" if isinstance(error, KeyboardInterrupt) else f"failed with {type(error).__name__}: {error}"
         return cls(rank, f"rank {rank} {what}", "", (rank,), left)
