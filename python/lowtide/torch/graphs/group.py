@@ -264,7 +264,8 @@ class Group:
         self.watch.counted = len(self.calls.trained) > 1 or isinstance(self.sharded, ShardedStep)
         self._say()
         if self.calls.news and self.sharded is None:
-            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args, self.buckets):
+            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args, self.buckets,
+                                               alone=not self.gathers_again):
                 self.meet_over_budget(pass_, others)
             self.calls.planned()
 
@@ -293,8 +294,12 @@ class Group:
     def meet_over_budget(self, pass_: ObservedPass, others: int) -> None:
         """Record a pass over the budget; the warning is given when all causes are known."""
         more = pass_.captured.plans < MOST_PLANS
-        outlook = "From the next step on its graphs are planned together." if more else \
-            f"Its graphs were planned together {MOST_PLANS} times, for as many orders of calls, and are not again."
+        if self.gathers_again:
+            outlook = "Its ranks gather parameters again in one order, so no rank plans its graphs again alone."
+        elif more:
+            outlook = "From the next step on its graphs are planned together."
+        else:
+            outlook = f"Its graphs were planned together {MOST_PLANS} times, for as many orders of calls, and are not again."
         self.over_budget.meet(self.accounts, pass_, others, outlook)
 
     def _say(self, outside: Iterable[Cause] = (), to_come: int = 0, waiting: int = 0) -> None:
