@@ -234,8 +234,9 @@ class Group:
     def begin(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
         """A forward of it is about to run.  Raises BudgetError if its step can be planned in no way."""
         with self.lock:
+            counted = self.buckets.size
             if self.buckets.meet() and self.assignments:
-                self._share_with_buckets(settings, args)
+                self._share_with_buckets(settings, args, counted)
             if self.calls.begins(captured):
                 self._begin_burst(captured, settings, args)
 
@@ -248,13 +249,19 @@ class Group:
             finally:
                 self.ranks = None
 
-    def _share_with_buckets(self, settings: Settings, args: tuple[Any, ...]) -> None:
-        """Share the budget again, beside buckets that were not there when the graphs were found."""
+    def _share_with_buckets(self, settings: Settings, args: tuple[Any, ...], counted: int) -> None:
+        """Share the budget again, beside buckets that were not there when the graphs were found.  counted: bytes of buckets that the
+        shares count, and after an exception still do: the next call shares the budget again."""
         device = device_among(t for t in args if isinstance(t, torch.Tensor))
         more = self.buckets.beside(device, settings.reserved)
-        self.to_plan = {number: replace(captured, resident=captured.resident + more) for number, captured in self.to_plan.items()}
-        with self.planning_again():
-            self.share_budget(settings)
+        before = self.to_plan
+        self.to_plan = {number: replace(captured, resident=captured.resident + more) for number, captured in before.items()}
+        try:
+            with self.planning_again():
+                self.share_budget(settings)
+        except BaseException:
+            self.to_plan, self.buckets.size = before, counted
+            raise
 
     def _begin_burst(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
         self.accounts.first = captured
