@@ -148,7 +148,7 @@ class CapturedGraph:
         with self._lock:
             stale, self._is_stale = self._is_stale, False
             if self._buckets != group.buckets.size:
-                with group.planning_again():  # on all ranks, since all have come to run it within DDP
+                with group.planning_again(self._settings):  # on all ranks, since all have come to run it within DDP
                     self._compile_anew(list(args))
             elif record.assignment or stale:
                 self._compile_anew(list(args))

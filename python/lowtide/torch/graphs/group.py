@@ -167,7 +167,8 @@ class Group:
             return
         blocks.meet(unit, captured, inputs)
         passes, between = blocks.passes()
-        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.told, between=between)
+        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.told, between=between,
+                                        limits=settings.sharing_limits)
         self.budget = self.assignments[captured.key].budget
         self.calls.known.leave_out(blocks.gathered_storages())
         for record in self.captured_graphs:
@@ -241,10 +242,12 @@ class Group:
                 self._begin_burst(captured, settings, args)
 
     @contextlib.contextmanager
-    def planning_again(self) -> Iterator[None]:
-        """Within the block the ranks that have planned together do so again."""
+    def planning_again(self, settings: Settings) -> Iterator[None]:
+        """Within the block the ranks that have planned together do so again, with these settings."""
         with self.planning() as self.ranks:
             try:
+                if self.ranks:
+                    self.ranks.allow(settings.time)
                 yield
             finally:
                 self.ranks = None
@@ -257,7 +260,7 @@ class Group:
         before = self.to_plan
         self.to_plan = {number: replace(captured, resident=captured.resident + more) for number, captured in before.items()}
         try:
-            with self.planning_again():
+            with self.planning_again(settings):
                 self.share_budget(settings)
         except BaseException:
             self.to_plan, self.buckets.size = before, counted
