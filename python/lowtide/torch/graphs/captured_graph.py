@@ -293,8 +293,8 @@ class CapturedGraph:
     def _leaving(self, run: Callable[..., Any], assumed_tangent: int | None) -> Callable[..., Any]:
         """`run`, with a note of what it leaves for its backward.
 
-        By one of these tensors it is known whether the forward still waits.  assumed_tangent: the index of the result that no backward passes on, where
-        the others are gradients, which live on when it has run; None where any will do.
+        By one of these tensors it is known whether the forward still waits.  assumed_tangent: the index of the result that no
+        backward passes on, where the others are gradients, which live on when the backward has run; None where any will do.
         """
         group, record, handed_out, block = self._group, self._record, self._handed_out, self._layout.block
         calls = group.calls

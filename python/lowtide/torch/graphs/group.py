@@ -54,11 +54,16 @@ class Group:
     to_plan: graphs that were compiled to be planned later, by number.  order: the numbers in the order of one
     forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
-    sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit: the module of that whose graph is compiled.  otherwise: the terms of a graph that is compiled now and was not found.
-    primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
-    calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan together;
-    planning: the block within which they do, for plans after those of `optimize`.  inner: the kernels that were chosen for a graph, by
-    the graph.  gathers_again: does a plan of all ranks run an all-gather twice, so that they have to make all later plans together?
+    copied: bytes of these copies, and of copies of the inputs, which stand beside the originals until the rehearsal is over.
+
+    sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit: the module whose graph is compiled now.
+    otherwise: the terms of the graph that is compiled now, if it was not found before the first step.  primed: has a block been
+    taken before the first step?
+
+    calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan
+    together.  planning: the block within which they do, for plans after those of `optimize`.  gathers_again: does a plan of all
+    ranks run an all-gather twice, so that they have to make all later plans together?  inner: the kernels that were chosen for a
+    graph, by the graph.
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -274,8 +279,8 @@ class Group:
         self.watch.counted = len(self.calls.trained) > 1 or isinstance(self.sharded, ShardedStep)
         self._say()
         if self.calls.news and self.sharded is None:
-            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args, self.buckets,
-                                               alone=not self.gathers_again):
+            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args,
+                                               self.buckets, alone=not self.gathers_again):
                 self.meet_over_budget(pass_, others)
             self.calls.planned()
 
