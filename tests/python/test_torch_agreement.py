@@ -1,5 +1,6 @@
 """What several ranks agree upon: equal values on all, and every failure of one is one of all.  Threads stand for ranks."""
 
+import contextlib
 import random
 import threading
 import time
@@ -12,8 +13,11 @@ if not torch.distributed.is_available():
 
 import torch.distributed as dist
 from lowtide.frontend.errors import BudgetError, CaptureError
+from lowtide.torch.graphs.group import Group
 from lowtide.torch.ranks.agreement import Agreement
 from lowtide.torch.ranks.failure import RankError
+from lowtide.torch.ranks.one_plan import OnePlan
+from lowtide.torch.settings import Settings
 
 LIMIT = 60  # seconds after which a rank hangs
 
@@ -116,6 +120,31 @@ def test_a_missing_rank_is_named_within_the_limit():
     for error in (first, other):
         assert isinstance(error, RankError) and error.ranks == (1,)
         assert str(error).startswith("rank 1 did not come to graphs within 0.2 s")
+
+
+def test_the_time_of_a_search_is_part_of_the_limit_that_is_named():
+    def run(ranks):
+        if ranks.rank == 1:
+            raise Killed
+        ranks.exchange("plans", more=0.3)
+
+    error, _ = together(2, run, seconds=0.2)
+    assert str(error).startswith("rank 1 did not come to plans within 0.5 s")
+
+
+@pytest.mark.parametrize("seconds", [3.0, None])
+def test_a_plan_made_again_has_room_for_its_searches(seconds):
+    asked = []
+
+    class Told(Agreement):
+        def exchange(self, stage, value=None, *, error=None, more=0):
+            asked.append(more)
+            return super().exchange(stage, value, error=error, more=more)
+
+    group = Group(planning=lambda: contextlib.nullcontext(OnePlan(Told(dist.HashStore(), 0, [0], 30.0))))
+    with group.planning_again(Settings.of({"budget": "50%", "time": seconds, "work": 1000})):
+        group.ranks.first("the plan of a graph", lambda: 1)
+    assert len(asked) == 1 and (asked[0] >= seconds if seconds else asked[0] == 0)
 
 
 def test_the_missing_first_rank_is_named_as_well():

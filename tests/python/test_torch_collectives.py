@@ -6,6 +6,7 @@ Two processes in one gloo group serve the tests of whole steps (rank_support.py)
 import datetime
 import os
 import subprocess
+import warnings
 
 import pytest
 
@@ -254,6 +255,35 @@ def test_where_plans_gather_again_a_rank_plans_nothing_alone(both):
     (exact, steps, nothing), (also_exact, same, words) = both(_of_other_sizes)
     assert exact and also_exact and steps == same
     assert not nothing and "rank 0 did not come" in words
+
+
+def _with_kept_losses(rank):
+    """Steps where plans gather parameters again, and the first rank alone keeps losses with all that their backwards need: the warnings,
+    and whether training is exact afterwards."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    plain, module = built("sharded"), built("sharded")
+    x = plain.example(rank)
+    step = lowtide.torch.optimize(module, (x,), ranks="together", budget="75%", **OPTIONS)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        kept = []
+        for _ in range(16):
+            if rank == 0:
+                kept.append(step(x))
+            else:
+                step(x)
+        kept.clear()
+        for _ in range(2):
+            step(x).backward()
+            module.zero_grad()
+        exact = all(map(torch.equal, trained(plain, plain, x, rank), trained(module, step, x, rank)))
+    return exact, [str(w.message) for w in said if issubclass(w.category, lowtide.torch.OverBudgetWarning)]
+
+
+def test_where_plans_gather_again_a_rank_over_the_budget_warns_and_keeps_the_plan(both):
+    (exact, words), (also_exact, nothing) = both(_with_kept_losses)
+    assert exact and also_exact and not nothing
+    assert any("no rank plans its graphs again alone" in text and "lowtide.torch.optimize" in text for text in words)
 
 
 def _of_an_eager_collective(rank):

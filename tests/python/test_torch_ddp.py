@@ -256,6 +256,30 @@ def test_a_kept_graph_runs_in_parts_again(both):
     assert all(both(_more_than_once))
 
 
+def _refused_twice(rank, order):
+    """What becomes of two calls within DDP, whose buckets no plan in the budget has room for."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    module, _, x = built(Net, rank)
+    step = _step_of(order, module, x, "60%", {})
+    if order == "compile within":
+        step.module(x).backward()
+        module.zero_grad()
+    found = []
+    with mock.patch("lowtide.torch.ranks.buckets.bucket_bytes", return_value=1 << 40):
+        for _ in range(2):
+            try:
+                step(x)
+                found.append("")
+            except lowtide.torch.BudgetError:
+                found.append("refused")
+    return found
+
+
+@pytest.mark.parametrize("order", ["optimize within", "optimize within, together", "compile within"])
+def test_a_call_after_a_refused_one_is_refused_as_well(both, order):
+    assert both(_refused_twice, order) == [["refused"] * 2] * 2
+
+
 def _reserved(rank):
     """The report of a plan within DDP with a reserve of the user's own."""
     os.environ["LOWTIDE_CACHE"] = "off"

@@ -148,7 +148,7 @@ class CapturedGraph:
         with self._lock:
             stale, self._is_stale = self._is_stale, False
             if self._buckets != group.buckets.size:
-                with group.planning_again():  # on all ranks, since all have come to run it within DDP
+                with group.planning_again(self._settings):  # on all ranks, since all have come to run it within DDP
                     self._compile_anew(list(args))
             elif record.assignment or stale:
                 self._compile_anew(list(args))
@@ -167,8 +167,12 @@ class CapturedGraph:
 
     def _compile_anew(self, args: list[Any]) -> None:
         """As its group has planned it with others, or as what was written to asks for.  Where sizes cannot stay open with these
-        arguments, such as two that share a storage, the code that there is goes on."""
+        arguments, such as two that share a storage, the code that there is goes on.
+
+        After an exception the next call compiles again: what is noted of the code stays that of the code that there is.
+        """
         shown, fitting = self._shown, self._fitting
+        compiled, buckets, parts = self._compiled, self._buckets, self._parts
         try:
             if self._record.assignment:
                 self._compile_together(args)
@@ -176,6 +180,13 @@ class CapturedGraph:
                 self._compile(args)
         except (NotOpen, SizeByNumber):
             self._shown, self._fitting, self._record.assignment = shown, fitting, None
+            if self._compiled is compiled:
+                self._parts = parts
+        except BaseException:
+            if self._compiled is compiled:
+                self._shown, self._fitting, self._buckets, self._parts = shown, fitting, buckets, parts
+                self._is_stale = True
+            raise
 
     def _compile_together(self, args: list[Any]) -> None:
         """Anew, as its group has planned it with others."""
@@ -241,6 +252,7 @@ class CapturedGraph:
             if self._group.ranks:
                 words = str(self._group.ranks.refused(CaptureError(words)))
             self._compiled = fall_back(words, self._settings.fallback, self._gm)
+            self._parts = []
             self._symbols = None  # as it is the graph serves all values
             self._record.to_plan = self._record.report = None
             self._group.outside.said()
@@ -281,8 +293,8 @@ class CapturedGraph:
     def _leaving(self, run: Callable[..., Any], assumed_tangent: int | None) -> Callable[..., Any]:
         """`run`, with a note of what it leaves for its backward.
 
-        By one of these tensors it is known whether the forward still waits.  assumed_tangent: the index of the result that no backward passes on, where
-        the others are gradients, which live on when it has run; None where any will do.
+        By one of these tensors it is known whether the forward still waits.  assumed_tangent: the index of the result that no
+        backward passes on, where the others are gradients, which live on when the backward has run; None where any will do.
         """
         group, record, handed_out, block = self._group, self._record, self._handed_out, self._layout.block
         calls = group.calls

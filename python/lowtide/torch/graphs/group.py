@@ -54,12 +54,17 @@ class Group:
     to_plan: graphs that were compiled to be planned later, by number.  order: the numbers in the order of one
     forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
-    sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit, code: the module of that whose graph is compiled, and the
-    code that was traced.  otherwise: the terms of a graph that is compiled now and was not found.
-    primed: has a block been taken before the first step?  copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
-    calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan together;
-    planning: the block within which they do, for plans after those of `optimize`.  inner: the kernels that were chosen for a graph, by
-    the graph.  gathers_again: does a plan of all ranks run an all-gather twice, so that they have to make all later plans together?
+    copied: bytes of these copies, and of copies of the inputs, which stand beside the originals until the rehearsal is over.
+
+    sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit, code: the module whose graph is compiled now,
+    and the code that was traced.
+    otherwise: the terms of the graph that is compiled now, if it was not found before the first step.  primed: has a block been
+    taken before the first step?
+
+    calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan
+    together.  planning: the block within which they do, for plans after those of `optimize`.  gathers_again: does a plan of all
+    ranks run an all-gather twice, so that they have to make all later plans together?  inner: the kernels that were chosen for a
+    graph, by the graph.
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -169,7 +174,8 @@ class Group:
             return
         blocks.meet(unit, self.code, captured, inputs)
         passes, between = blocks.passes()
-        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.told, between=between)
+        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.told, between=between,
+                                        limits=settings.sharing_limits)
         self.budget = self.assignments[captured.key].budget
         self.calls.known.leave_out(blocks.gathered_storages())
         for record in self.captured_graphs:
@@ -236,27 +242,36 @@ class Group:
     def begin(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
         """A forward of it is about to run.  Raises BudgetError if its step can be planned in no way."""
         with self.lock:
+            counted = self.buckets.size
             if self.buckets.meet() and self.assignments:
-                self._share_with_buckets(settings, args)
+                self._share_with_buckets(settings, args, counted)
             if self.calls.begins(captured):
                 self._begin_burst(captured, settings, args)
 
     @contextlib.contextmanager
-    def planning_again(self) -> Iterator[None]:
-        """Within the block the ranks that have planned together do so again."""
+    def planning_again(self, settings: Settings) -> Iterator[None]:
+        """Within the block the ranks that have planned together do so again, with these settings."""
         with self.planning() as self.ranks:
             try:
+                if self.ranks:
+                    self.ranks.allow(settings.time)
                 yield
             finally:
                 self.ranks = None
 
-    def _share_with_buckets(self, settings: Settings, args: tuple[Any, ...]) -> None:
-        """Share the budget again, beside buckets that were not there when the graphs were found."""
+    def _share_with_buckets(self, settings: Settings, args: tuple[Any, ...], counted: int) -> None:
+        """Share the budget again, beside buckets that were not there when the graphs were found.  counted: bytes of buckets that the
+        shares count, and after an exception still do: the next call shares the budget again."""
         device = device_among(t for t in args if isinstance(t, torch.Tensor))
         more = self.buckets.beside(device, settings.reserved)
-        self.to_plan = {number: replace(captured, resident=captured.resident + more) for number, captured in self.to_plan.items()}
-        with self.planning_again():
-            self.share_budget(settings)
+        before = self.to_plan
+        self.to_plan = {number: replace(captured, resident=captured.resident + more) for number, captured in before.items()}
+        try:
+            with self.planning_again(settings):
+                self.share_budget(settings)
+        except BaseException:
+            self.to_plan, self.buckets.size = before, counted
+            raise
 
     def _begin_burst(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
         self.accounts.first = captured
@@ -266,7 +281,8 @@ class Group:
         self.watch.counted = len(self.calls.trained) > 1 or isinstance(self.sharded, ShardedStep)
         self._say()
         if self.calls.news and self.sharded is None:
-            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args, self.buckets):
+            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, self.limited(settings), args,
+                                               self.buckets, alone=not self.gathers_again):
                 self.meet_over_budget(pass_, others)
             self.calls.planned()
 
@@ -295,8 +311,12 @@ class Group:
     def meet_over_budget(self, pass_: ObservedPass, others: int) -> None:
         """Record a pass over the budget; the warning is given when all causes are known."""
         more = pass_.captured.plans < MOST_PLANS
-        outlook = "From the next step on its graphs are planned together." if more else \
-            f"Its graphs were planned together {MOST_PLANS} times, for as many orders of calls, and are not again."
+        if self.gathers_again:
+            outlook = "Its ranks gather parameters again in one order, so no rank plans its graphs again alone."
+        elif more:
+            outlook = "From the next step on its graphs are planned together."
+        else:
+            outlook = f"Its graphs were planned together {MOST_PLANS} times, for as many orders of calls, and are not again."
         self.over_budget.meet(self.accounts, pass_, others, outlook)
 
     def _say(self, outside: Iterable[Cause] = (), to_come: int = 0, waiting: int = 0) -> None:

@@ -128,7 +128,7 @@ class GraphPlanner:
         Raises CaptureError, BudgetError and RankError.
         """
         if self._group.gathers_again and self._group.ranks is None and has_collectives(traced.joint):
-            with self._group.planning_again():  # or this rank would gather in another order than the others
+            with self._group.planning_again(self._settings):  # or this rank would gather in another order than the others
                 return self._plan_for(traced)
         return self._plan_for(traced)
 

@@ -20,12 +20,14 @@ MOST_PLANS = 8  # of one graph, with others; a model that calls its graphs in ev
 
 
 def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int | None, settings: Settings,
-                  args: tuple[Any, ...], buckets: Buckets) -> Iterator[tuple[ObservedPass, int]]:
+                  args: tuple[Any, ...], buckets: Buckets, alone: bool = True) -> Iterator[tuple[ObservedPass, int]]:
     """Plan the graphs of all steps that break the budget, and of those that share a graph with them: of each such set of
     steps the pass that takes the most, with the bytes beside it, while it is planned.
 
     trained: storages for which the optimizer keeps a state.  budget: in bytes, once it is shared.  args: of the call that
-    begins.  Raises BudgetError.
+    begins.  alone: may this rank plan by what it alone sees?  If not, the passes are found and nothing is planned.
+
+    Raises BudgetError.
     """
     staying, now = accounts.staying(), calls.known.gradients()
     steps = list(calls.steps()) if calls.fresh is None else calls.fresh
@@ -42,7 +44,7 @@ def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int 
             continue
         captured_graphs = {pass_.captured for pass_, _ in passes}
         most = max(broken, key=lambda pair: accounts.peak(*pair))
-        if max(captured.plans for captured in captured_graphs) >= MOST_PLANS:
+        if not alone or max(captured.plans for captured in captured_graphs) >= MOST_PLANS:
             yield most
             continue
         present = [t for t in (*args, *calls.known.present()) if isinstance(t, torch.Tensor)]

@@ -76,7 +76,7 @@ class Agreement:
         self._write(str(self.rank), (stage, value, failure))
         if self.is_first:
             self._collecting = True
-            result = self._collected(stage, time.monotonic() + self.seconds + more)
+            result = self._collected(stage, self.seconds + more)
             self._write(_RESULT, result)
             self._collecting = False
         else:  # the first rank waits for the others as long, and is then to write
@@ -133,8 +133,9 @@ class Agreement:
 
     # ---- the store
 
-    def _collected(self, stage: str, deadline: float) -> list[Any] | Failure:
-        """What all ranks have written, or why not."""
+    def _collected(self, stage: str, seconds: float) -> list[Any] | Failure:
+        """What all ranks have written within that time, or why not."""
+        deadline = time.monotonic() + seconds
         found: dict[int, Any] = {}
         wait = _FIRST_WAIT
         while len(found) < len(self.ranks):
@@ -148,7 +149,7 @@ class Agreement:
                     return Failure.elsewhere(rank, its_stage, self.rank, stage)
             if len(found) < len(self.ranks):
                 if time.monotonic() > deadline:
-                    return Failure.absent([r for r in self.ranks if r not in found], stage, self.seconds)
+                    return Failure.absent([r for r in self.ranks if r not in found], stage, seconds)
                 time.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
         return [found[rank] for rank in self.ranks]

@@ -39,11 +39,11 @@ class OnePlan:
         self._more = 0.0
 
     def begin(self, options: Mapping[str, object], seconds: float | None) -> None:
-        """Plan by these options; seconds: that one search may take, beyond the limit of an exchange.
+        """Plan by these options; seconds: as of `allow`.
 
         Raises RankError on all ranks if an option has another value on one of them.
         """
-        self._more = _SEARCHES * (seconds or 0.0)
+        self.allow(seconds)
         mine = {name: repr(value) for name, value in options.items()}
         values = self.ranks.exchange("the options of a plan", mine)
         for rank, theirs in zip(self.ranks.ranks, values, strict=True):
@@ -51,6 +51,10 @@ class OnePlan:
                 if theirs.get(name) != values[0][name]:
                     raise RankError(f"rank {rank} is given {name}={theirs.get(name)} and rank {self.ranks.ranks[0]} {name}={values[0][name]}: "
                                     "all ranks take the same options, budget and reserve apart", (rank,))
+
+    def allow(self, seconds: float | None) -> None:
+        """seconds: that one search may take, beyond the limit of an exchange."""
+        self._more = _SEARCHES * (seconds or 0.0)
 
     def link(self, told: Mapping[str, Any]) -> tuple[str | None, int | None]:
         """The link to the host and the bytes there that all ranks plan with; told: what this rank's plans are told (Options.planning)."""
