@@ -1,5 +1,6 @@
 // What XLA's GPU compiler writes: command buffers, library calls, asynchronous pairs. The modules
 // are fuzz/hlo_seeds/gpu*.hlo.txt.
+#include <cstdint>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -18,7 +19,7 @@ namespace {
 Graph of_file(const std::string& name) {
   const std::string folder = std::string(LOWTIDE_SOURCE_DIR) + "/tests/fuzz/hlo_seeds/";
   const io::HloOptions options{.device = *find_built_in_device("h100")};
-  const Graph graph = hlo_graph(io::read_text_file(folder + name), options);
+  Graph graph = hlo_graph(io::read_text_file(folder + name), options);
   CHECK_FALSE(simulate(graph, own_plan(graph)).violation);
   return graph;
 }
@@ -82,7 +83,7 @@ TEST_CASE("hlo: what a start returns of its operands is not moved again") {
   CHECK(attributes(graph, "custom-call-start").starts_with(R"({"flops":524288,)"));
   CHECK(attributes(graph, "fusion-start").starts_with(R"({"flops":1024,)"));
   CHECK(graph.time(op_named(graph, "fusion-start")).count() ==
-        kernel_ns(device, 1024, "f32", 2 * 4096));
+        kernel_ns(device, 1024, "f32", std::int64_t{2} * 4096));
   // 4 MiB over the link to the host
   const Graph copies = of_file("gpu.hlo.txt");
   CHECK(copies.time(op_named(copies, "copy-start.1")).count() ==

@@ -89,8 +89,8 @@ class Pricer {
     const std::int64_t passes = is("all_reduce") || is("allreduce") ? 2 : 1;
     const std::int64_t ranks = is("broadcast") ? 0 : stated_ranks(graph_.op(op));
     const std::int64_t all = checked_mul_div(moved, passes, 1, Rounding::floor);
-    return collective_ns(
-        device_, ranks > 0 ? checked_mul_div(all, ranks - 1, ranks, Rounding::ceil) : all);
+    return collective_ns(device_,
+                         ranks > 0 ? checked_mul_div(all, ranks - 1, ranks, Rounding::ceil) : all);
   }
 
   std::int64_t sum(std::span<const TensorId> tensors) const {
