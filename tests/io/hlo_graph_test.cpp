@@ -56,7 +56,7 @@ TEST_CASE("hlo: a fusion is one op, priced by what is in it") {
                                            fused));
   const Op& op = graph.op(OpId(0));
   CHECK(op.attributes == R"({"flops":1056,"kind":"kOutput"})");  // 2 * 8 * 4 * 16 + 8 * 4
-  CHECK(op.time.count() == price(1056, 4 * (128 + 64 + 32)));
+  CHECK(op.time.count() == price(1056, std::int64_t{4} * (128 + 64 + 32)));
   CHECK(op.phase == "backward");
   CHECK(op.origin == "jit(f)/transpose(jvp(g))/dot");
 }
@@ -144,8 +144,8 @@ TEST_CASE("hlo: a while carries in place; its body's temporaries are workspace")
   CHECK_FALSE(tensor_named(graph, "w{2}").valid());  // carried unchanged: x
   // sorted and reversed, beside the new value, which has the room of the carried one
   CHECK(graph.workspace(loop) == Bytes(512));
-  const std::int64_t trip =
-      price(1, 12) + price(64 * 6, 512) + price(0, 512) + price(64, 768) + price(1, 9);
+  const std::int64_t trip = price(1, 12) + price(std::int64_t{64} * 6, 512) + price(0, 512) +
+                            price(64, 768) + price(1, 9);
   CHECK(graph.time(loop).count() == 10 * trip + price(1, 9));
   CHECK(graph.op(loop).recomputable);
 }
@@ -206,7 +206,7 @@ both (p: f32[64], q: f32[64]) -> (f32[64], f32[64]) {
                                            branches));
   const OpId chosen = op_named(graph, "c");
   CHECK(graph.workspace(chosen) == Bytes(256));
-  CHECK(graph.time(chosen).count() == price(64 * 6, 512) + price(0, 512));
+  CHECK(graph.time(chosen).count() == price(std::int64_t{64} * 6, 512) + price(0, 512));
   CHECK(input_names(graph, op_named(graph, "r")) == Names{"c"});
 }
 
@@ -246,13 +246,13 @@ TEST_CASE("hlo: donated parameters may be freed, and their outputs written over 
   CHECK(graph.releasable(tensor_named(graph, "p")));
   CHECK(graph.stays(tensor_named(graph, "g")));
   CHECK(pair_names(graph, op_named(graph, "u")) == Names{"p->u"});
-  CHECK(peak_in_place(graph) == Bytes(3 * 256));
+  CHECK(peak_in_place(graph) == Bytes(std::int64_t{3} * 256));
   // the buffer of u is that of p, and l has its own from the start
   const Graph held = hlo_graph(text, {.outputs_from_start = true});
   CHECK(held.stays(tensor_named(held, "p")));
   CHECK(held.bytes(tensor_named(held, "u")) == Bytes(0));
-  CHECK(held.input_bytes() == Bytes(3 * 256));
-  CHECK(peak_in_place(held) == Bytes(3 * 256));
+  CHECK(held.input_bytes() == Bytes(std::int64_t{3} * 256));
+  CHECK(peak_in_place(held) == Bytes(std::int64_t{3} * 256));
   const Graph donor = hlo_graph(hlo_module(entry, {}, ", buffer_donor={ (1, {}) }"));
   CHECK(donor.releasable(tensor_named(donor, "g")));
 }

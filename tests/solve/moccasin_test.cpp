@@ -83,7 +83,7 @@ TEST_CASE("moccasin: free events find the best plan of at most C_v computations 
     Problem problem{.graph = graph, .budget = own_peak(graph)};
     const auto curve = oracle::all_tradeoffs(graph, Order::free);
     if (curve.size() < 2) continue;
-    problem.budget = curve[1 + i % (curve.size() - 1)].peak;
+    problem.budget = curve[1 + static_cast<std::size_t>(i) % (curve.size() - 1)].peak;
     ++told;
     // For all ops, and each other time for one in two apart.
     std::vector<int> most(graph.op_count(), 2);
@@ -145,13 +145,13 @@ TEST_CASE("moccasin: the paper's example recomputes its first node") {
   // the chain longer, node 1 is dropped and made again.
   GraphBuilder builder;
   std::vector<TensorId> made;
-  const auto add = [&](std::vector<TensorId> reads, std::int64_t bytes) {
+  const auto add = [&](const std::vector<TensorId>& reads, std::int64_t bytes) {
     Op op;
     op.time = Ticks(1);
     Tensor tensor;
     tensor.bytes = Bytes(bytes);
     made.push_back(builder.add_tensor(tensor));
-    builder.add_op(op, std::move(reads), {made.back()});
+    builder.add_op(op, reads, {made.back()});
   };
   add({}, 2);
   add({made[0]}, 1);

@@ -42,7 +42,7 @@ std::string size_of(JsonValue value) {
 }
 
 std::string budget_of(JsonValue value) {
-  const std::string budget = size_of(value);
+  std::string budget = size_of(value);
   try {
     parse_budget(budget);
   } catch (const InputError& error) {
@@ -138,7 +138,7 @@ void add_choices(Axis& axis, const fs::path& folder, JsonValue value) {
   const std::string_view name = axis.setting->name;
   SweepTask trial;
   axis.setting->set(trial, value);
-  const auto add = [&](std::string json, const std::string& file) {
+  const auto add = [&](const std::string& json, const std::string& file) {
     axis.choices.push_back({JsonDocument(json), json, file.empty() ? "" : folder / file});
   };
   if (name == "graph") {
