@@ -1,13 +1,14 @@
 """One budget for several graphs: the arithmetic of who holds what beside whom, against brute force on chains."""
 
 import itertools
+import pickle
 import random
 
 import pytest
 from fake_program import INPUT, OUTPUT, TANGENT, chain
 from lowtide.frontend.errors import BudgetError
 from lowtide.frontend.planning.constraints import Constraints, input_bytes
-from lowtide.frontend.planning.sharing import GraphToPlan, Pass, constraints_of, one_after_another, share_budget
+from lowtide.frontend.planning.sharing import Assignment, GraphToPlan, Pass, constraints_of, one_after_another, share_budget
 
 import lowtide
 
@@ -151,3 +152,11 @@ def test_a_shared_budget_is_kept_and_what_is_refused_is_hard(monkeypatch, first,
 def _without_gradients(program, plan):
     """The plan of a constrained graph as one of the graph's own, which has no tensor for what others hold."""
     return lowtide.Plan([step for step in plan.steps if step != ("free", program.graph.num_tensors)])
+
+
+def test_assignments_can_be_sent():
+    """From rank to rank, with their plans."""
+    one = Assignment(Constraints(1, 2, 3), 400, lowtide.plan(chain(40, 24).graph, "100%", work=100).plan, keeps=False)
+    sent = pickle.loads(pickle.dumps(one))
+    assert (sent.constraints, sent.budget, sent.keeps, sent.start.steps) == (one.constraints, one.budget, one.keeps, one.start.steps)
+    assert pickle.loads(pickle.dumps(Assignment(Constraints(), 5, None))) == Assignment(Constraints(), 5, None)

@@ -115,6 +115,14 @@ class Assignment:
     start: lowtide.Plan | None
     keeps: bool = True
 
+    # It goes from rank to rank; a Plan goes as the text of its file.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"start": self.start and self.start.to_json()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state | {"start": state["start"] and lowtide.Plan.from_json(state["start"])})
+
 
 def one_after_another(calls: list[GraphToPlan], held: int) -> list[Pass]:
     """The passes of these forwards and then, last first, of their backwards.  held: bytes of model and inputs."""

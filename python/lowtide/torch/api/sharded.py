@@ -12,13 +12,10 @@ import functools
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import fx
-
-import lowtide
 
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CaptureError, OverBudgetWarning, size_text
@@ -127,13 +124,11 @@ class _Sharded:
             ranks.exchange("the shares of a budget", error=error, more=_SECONDS)
             return
 
-        def shares() -> dict[int, tuple[Assignment, str | None]]:
+        def shares() -> dict[int, Assignment]:
             group.share_budget(settings)
-            found = {n: group.assignments[known.key] for n, known in group.to_plan.items()}
-            return {n: (replace(one, start=None), one.start.to_json() if one.start else None) for n, one in found.items()}
+            return {n: group.assignments[known.key] for n, known in group.to_plan.items()}
 
-        found = ranks.first("the shares of a budget", shares, more=_SECONDS)
-        group.take({n: replace(one, start=lowtide.Plan.from_json(start) if start else None) for n, (one, start) in found.items()})
+        group.take(ranks.first("the shares of a budget", shares, more=_SECONDS))
 
     def look(self) -> None:
         """A step begins: does it hold what was counted?  A warning says once what it does not."""

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from .versions import before, needed
+from .sharding import groups_of
+from .versions import needed
 
 
 def store_of(group: dist.ProcessGroup) -> tuple[Any, str, float]:
@@ -72,16 +73,12 @@ def splits_parameters(ddp: DistributedDataParallel) -> str:
 
 
 def fsdp_groups() -> Iterator[Any]:
-    """The groups of parameters that FSDP2 gathers together; before 2.12 a module has one at most."""
+    """The groups of parameters that FSDP2 gathers together."""
     with needed("state of FSDP2"):
         from torch.distributed._composable_state import _module_state_mapping as states
 
     for state in {id(state): state for ref in states.values() if (state := ref()) is not None}.values():
-        if before(2, 12):
-            group = getattr(state, "_fsdp_param_group", None)
-            yield from () if group is None else (group,)
-        else:
-            yield from getattr(state, "_fsdp_param_groups", ())
+        yield from groups_of(state)
 
 
 def functional_collectives() -> Any:

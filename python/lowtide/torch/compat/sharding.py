@@ -52,7 +52,7 @@ def groups_of(state: Any) -> list[Any]:
     if before(2, 12):
         group = getattr(state, "_fsdp_param_group", None)
         return [] if group is None else [group]
-    return list(state._fsdp_param_groups)
+    return list(getattr(state, "_fsdp_param_groups", ()))  # also of a state that is not FSDP2's
 
 
 def casts(state: Any) -> tuple[torch.dtype | None, torch.dtype | None]:

@@ -35,7 +35,8 @@ class Agreement:
     """with Agreement.of(process_group) as ranks: values = ranks.exchange("what", value)
 
     rank, ranks: this rank and all of them, by their numbers in the whole job.  seconds: the time limit of an exchange.  over: why
-    there are no more exchanges, once a rank has left.  known: the latest failure that all ranks know.  An exception that leaves the block fails the next exchange of the others.
+    there are no more exchanges, once a rank has left.  known: the latest failure that all ranks know.  An exception that leaves the
+    block fails the next exchange of the others.
     """
 
     def __init__(self, store: Any, rank: int, ranks: Sequence[int], seconds: float) -> None:

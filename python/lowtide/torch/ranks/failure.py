@@ -44,8 +44,8 @@ class Failure:
     def absent(cls, ranks: list[int], stage: str, seconds: float) -> Failure:
         named = some(list(map(str, ranks)))
         return cls(ranks[0], f"rank{'s' if len(ranks) > 1 else ''} {named} did not come to {stage} within {seconds:g} s, the time "
-                   "limit of the process group (init_process_group(timeout=)): all ranks make the same calls of Lowtide, in the "
-                   "same order", "", tuple(ranks), True)
+                   "limit of the process group (init_process_group(timeout=)) and of searches that it may wait for: all ranks make the "
+                   "same calls of Lowtide, in the same order", "", tuple(ranks), True)
 
     @classmethod
     def elsewhere(cls, rank: int, its_stage: str, first: int, stage: str) -> Failure:

@@ -14,8 +14,6 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-import lowtide
-
 from ...frontend.errors import CaptureError
 from ...frontend.planning.answers import Answers
 from ...frontend.planning.constraints import Constraints
@@ -86,9 +84,7 @@ class OnePlan:
                  for captured, (resident, gradients, covers) in zip(calls, most, strict=True)]
         held = max(held for _, held, _ in told)
         budget = _smallest([budget for _, _, budget in told], lambda budget: shared_bytes(calls, budget, held))
-        found = self.first("the shares of a budget", lambda: {key: (replace(assignment, start=None), assignment.start and assignment.start.to_json())
-                                                              for key, assignment in share(calls, held, budget).items()})
-        return {key: replace(assignment, start=lowtide.Plan.from_json(start) if start else None) for key, (assignment, start) in found.items()}
+        return self.first("the shares of a budget", lambda: share(calls, held, budget))
 
     def _of_same(self, stage: str, hash_: str, value: Value) -> list[Value]:
         """The values of all ranks that belong to the same hash.  Raises CaptureError on all ranks if one has another."""
