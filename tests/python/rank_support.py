@@ -16,7 +16,7 @@ def _serve(rank, size, store, pipe):
     import torch
     import torch.distributed as dist
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # before all else: a forked process has none of the threads that its parent computed with
     dist.init_process_group("gloo", store=dist.FileStore(store, size), rank=rank, world_size=size,
                             timeout=datetime.timedelta(seconds=_SECONDS))
     while (task := pipe.recv()) is not None:
@@ -26,7 +26,15 @@ def _serve(rank, size, store, pipe):
             pipe.send((True, function(rank, *args)))
         except BaseException:  # the test shall see it
             pipe.send((False, traceback.format_exc()))
-    dist.destroy_process_group()
+    os._exit(0)  # the end of a group waits for ranks that have left before
+
+
+def _context():
+    """Ranks are forked, since importing torch takes longer than most tests; where there is a GPU, they are spawned: CUDA does not
+    survive a fork."""
+    import torch
+
+    return multiprocessing.get_context("spawn" if torch.cuda.is_available() else "fork")
 
 
 @contextlib.contextmanager
@@ -36,7 +44,7 @@ def ranks(size=2):
 
     `function` is one of a module's own; what it takes and returns can be pickled.
     """
-    context = multiprocessing.get_context("spawn")
+    context = _context()
     with tempfile.TemporaryDirectory() as folder:
         pipes, processes = [], []
         for rank in range(size):
@@ -64,6 +72,7 @@ def ranks(size=2):
                 with contextlib.suppress(OSError):
                     pipe.send(None)
             for process in processes:
-                process.join(2)  # the last to leave may wait for whoever left before
+                process.join(2)
                 if process.is_alive():
                     process.kill()
+                    process.join()
