@@ -22,7 +22,11 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTHING_TO_RUN = 5  # Pytest's word for it: where a suite's own import is skipped, as without torch.
-IMPORTED = ["numpy", "torch", "torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.compile_fx"]
+IMPORTED = ["numpy", "torch", "torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.compile_fx", "lowtide.torch"]
+# Those that take longest, for a folder that has no times of an earlier run.
+LONGEST = ["python.test_torch_matrix", "python.test_torch_fsdp", "python.test_torch_ddp", "python.test_torch_fused",
+           "python.test_jax", "python.test_torch_transforms", "python.test_torch_collectives", "python.test_capture_mesh",
+           "report.test_pages", "cli.test_signals", "python.test_torch_offload", "python.test_training_examples"]
 
 
 def suites() -> list[Path]:
@@ -106,10 +110,12 @@ def told(results: Path) -> bool:
         return False
 
 
-def dearest_first(suites, times: Path):
+def longest_first(suites, times: Path):
     """By what each took the last time: one that starts last keeps the other jobs waiting."""
-    took = dict(line.rsplit(" ", 1) for line in times.read_text().splitlines()) if times.exists() else {}
-    return sorted(suites, key=lambda suite: -float(took.get(label(suite), 50 if needs_torch(suite) else 20)))
+    took = {name: 100.0 - place for place, name in enumerate(LONGEST)}
+    if times.exists():
+        took |= {name: float(seconds) for name, seconds in (line.rsplit(" ", 1) for line in times.read_text().splitlines())}
+    return sorted(suites, key=lambda suite: -took.get(label(suite), 50 if needs_torch(suite) else 20))
 
 
 def main() -> int:
@@ -131,11 +137,11 @@ def main() -> int:
     sys.dont_write_bytecode = True
     folder.mkdir(parents=True, exist_ok=True)
     times = folder / f"{build.name}.times"
-    waiting = dearest_first(given.suites or suites(), times)
+    waiting = longest_first(given.suites or suites(), times)
     if any(map(needs_torch, waiting)):
         import_torch()
 
-    running, took, failed, count = {}, {}, 0, len(waiting)
+    running, took, failed, count, worked = {}, {}, 0, len(waiting), 0.0
     while waiting or running:
         while waiting and len(running) < given.jobs:
             suite = waiting.pop(0)
@@ -143,7 +149,7 @@ def main() -> int:
             results.unlink(missing_ok=True)
             output = tempfile.TemporaryFile("w+", errors="replace")
             running[start(suite, results, output)] = suite, results, output, time.monotonic()
-        child, status = os.waitpid(-1, os.WNOHANG)
+        child, status, usage = os.wait4(-1, os.WNOHANG)
         if not child:
             for late, (*_, since) in running.items():
                 if time.monotonic() - since > given.timeout:
@@ -154,10 +160,12 @@ def main() -> int:
             continue
         suite, results, output, since = running.pop(child)
         took[label(suite)] = time.monotonic() - since
+        processor = usage.ru_utime + usage.ru_stime
+        worked += processor
         code = os.waitstatus_to_exitcode(status)
         good = code in (0, NOTHING_TO_RUN)
         print(f"[{count - len(waiting) - len(running)}/{count}] {build.name}.pytest {os.path.relpath(suite, ROOT)}"
-              f" {'passed' if good else f'FAILED ({code})'} {took[label(suite)]:.1f} s", flush=True)
+              f" {'passed' if good else f'FAILED ({code})'} {took[label(suite)]:.1f} s, {processor:.1f} s of a processor", flush=True)
         if not good:
             failed += 1
             output.seek(0)
@@ -165,6 +173,7 @@ def main() -> int:
             if not told(results):
                 write_failure(results, label(suite), f"ended with {code}")
         output.close()
+    print(f"{count} suites took {worked:.0f} s of a processor", flush=True)
     if not given.suites:
         times.write_text("".join(f"{name} {seconds:.1f}\n" for name, seconds in took.items()))
     return 1 if failed else 0
