@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 LONG = int(os.environ.get("LOWTIDE_TEST_SCALE", "1")) >= 10
 SETTINGS = {"default": {"ONEDNN_MAX_CPU_ISA": "DEFAULT", "ATEN_CPU_CAPABILITY": "default"},
             "AVX2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}}
-# what the other suites run with the processor's own instructions; in long runs all of it
+# what the other suites run with the processor's own instructions; in long runs all of it, and with each setting
 SUITES = ["matrix", "exactness", "transforms", "trials", "in_place", "random", "bits_of_second_runs"]
 SHORT = ["test_torch_trials.py",
          "test_torch_transforms.py::test_parts_under_autocast_are_a_loop_over_slices_of_the_noise",
@@ -25,7 +25,7 @@ SHORT = ["test_torch_trials.py",
          "test_torch_matrix.py::test_training_under_a_plan[norms-recompute-step-f32-eager-4]"]
 CASES = [(name, [suite]) for name in SETTINGS for suite in (*(f"test_torch_{suite}.py" for suite in SUITES),
                                                             "long/test_torch_exact.py")] if LONG \
-    else [(name, SHORT) for name in SETTINGS]
+    else [("default", SHORT)]
 
 
 @pytest.mark.parametrize(("name", "suites"), CASES, ids=[f"{name}-{suites[0]}" if LONG else name for name, suites in CASES])
