@@ -59,8 +59,9 @@ class Report:
     order of their application.  techniques: the effect of each.
     offloaded: bytes copied to the host, by tensor name.  link: the link that prices those copies, as lowtide.plan takes it,
     before the reserved tenth is subtracted.  exactness: which results are bit-identical.
-    footprint: the bytes that the budget limits, "live" or "reserved".  allocator: the settings of the device's caching allocator;
-    None where no such allocator is known, as on a CPU.  layout: as the option.  barrier: the op between forward and backward.
+    footprint: the bytes that the budget limits, "live" or "reserved".  live_because: why live ones on a device with reserved ones.
+    allocator: the settings of the device's caching allocator; None where no such allocator is known, as on a CPU.  layout: as the
+    option.  barrier: the op between forward and backward.
     known_taken: what the plan takes by the allocator's model, if planning has asked for it.
     inner: the kernels that the plan runs, in words, and why these.
     outside: number of the model's parameters whose gradients come from no captured graph, and so are not planned.
@@ -96,6 +97,7 @@ class Report:
     exactness: Exactness = field(default_factory=Exactness)
     outside: int = 0
     footprint: str = "live"
+    live_because: str = ""
     allocator: str | None = None
     layout: Layout | None = None
     barrier: int | None = None
@@ -169,7 +171,8 @@ class Report:
                 f"{size_text(self.own_peak)}), "
                 f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self._fused()}{self.exactness}"
                 + (f"; the gradients of {self.outside} parameters are made outside of every graph, and are not planned"
-                   if self.outside else ""))
+                   if self.outside else "")
+                + (f"; the budget limits live bytes, not reserved ones: {self.live_because}" if self.live_because else ""))
 
     def _fused(self) -> str:
         kernels = self.fused_kernels
