@@ -238,14 +238,14 @@ class Settings(Options):
         found = allocator_of(device) if self.allocator is None else Allocator(self.allocator)
         return Counted("live" if found.settings is None else "reserved", found.settings, found.unknown)
 
-    def counting(self, counted: Counted, graph: lowtide.Graph, shared: bool) -> Settings:
-        """The same settings, which say what the budget limits.  graph: of the step without a plan.  shared: do other graphs have
-        parts of the budget?"""
+    def counting(self, counted: Counted, graph: lowtide.Graph, beside: str = "") -> Settings:
+        """The same settings, which say what the budget limits.  graph: of the step without a plan.  beside: what else takes memory
+        during the step, in other ways than the model knows; empty if nothing does."""
         if self.footprint is not None:
             return replace(self, allocator=counted.allocator)
         footprint, because = counted.footprint, counted.live_because
-        if footprint == "reserved" and shared:
-            footprint, because = "live", "several graphs share the budget, and the allocator's model knows the steps of one"
+        if footprint == "reserved" and beside:
+            footprint, because = "live", f"{beside}, and the allocator's model knows the steps of one graph in one stream"
         elif footprint == "reserved" and graph.own_peak < _SMALL_STEP:
             footprint, because = "live", f"the allocator's segments of 20 MiB are a large part of a step of less than {size_text(_SMALL_STEP)}"
         return replace(self, footprint=footprint, allocator=counted.allocator, live_because=because)

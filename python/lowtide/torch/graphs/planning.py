@@ -250,7 +250,8 @@ class GraphPlanner:
 
         def counting(counted: Counted, constraints: Constraints) -> Settings:
             shared = terms.agreed is not None or constraints.saved_earlier > 0 or not constraints.alone
-            return settings.counting(counted, constraints.graph(program), shared)
+            gathered = "parameters are gathered in other streams" if self._group.sharded is not None else ""
+            return settings.counting(counted, constraints.graph(program), "several graphs share the budget" if shared else gathered)
 
         def in_bytes(constraints: Constraints, counted: Counted, budget: int | str) -> int:
             return counting(counted, constraints).bytes_of(budget, constraints.graph(program), device)
@@ -460,7 +461,7 @@ class GraphPlanner:
         except CaptureError:
             return None
         graph = program.graph.edited(resident_bytes=to_plan.resident)
-        settings = self._settings.counting(self._settings.default_footprint(traced.device), graph, False)
+        settings = self._settings.counting(self._settings.default_footprint(traced.device), graph)
         return settings.bytes_of(settings.budget, graph, traced.device)
 
 
