@@ -18,6 +18,7 @@ from torch import nn
 from torch_run import equal, twin
 
 EXPANDABLE = "expandable_segments:True"
+MIB = 1 << 20
 
 
 class Net(nn.Module):
@@ -214,3 +215,29 @@ def test_the_allocator_of_a_process_is_known_or_it_is_said_why_not(monkeypatch, 
     Memory(monkeypatch, backend, pool, **told)
     found = allocator_room.allocator_of(torch.device("cuda"))
     assert found.settings == expected and unknown in found.unknown and bool(found.unknown) == bool(unknown)
+
+
+@pytest.mark.parametrize(("reserved", "beside"), [(64 * MIB, 0), (264 * MIB, 200 * MIB)])
+def test_segments_that_others_hold_a_part_of_are_no_part_of_a_plan_s_budget(monkeypatch, reserved, beside):
+    """A parameter of 44.5 MiB takes a segment of 46 in the model, as the process has it; beside it there are others."""
+    graph = lowtide.Graph.from_dict({
+        "format": "lowtide-graph", "version": 1, "tick": "ns", "outputs": [1],
+        "tensors": [{"bytes": 89 * MIB // 2, "role": "parameter"}, {"bytes": 4 * MIB}], "ops": [{"inputs": [0], "outputs": [1], "time": 1}]})
+    emptied = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(1))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: reserved)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 125 * MIB // 2)
+    gpu = torch.device("cuda")
+    assert settings.Settings("60%", footprint="reserved", allocator="").scattered(graph, gpu) == beside and emptied == [1]
+    assert settings.Settings("60%", footprint="live", allocator="").scattered(graph, gpu) == 0
+
+
+def test_a_budget_is_without_what_others_hold_and_the_report_says_so(monkeypatch):
+    on_a_gpu(monkeypatch, Allocator(""))
+    module, x = Net(), torch.randn(16384, 128)
+    _, alone = planned(module, x, budget="80%")
+    torch._dynamo.reset()
+    monkeypatch.setattr(settings.Settings, "scattered", lambda *_: 10 * MIB)
+    _, report = planned(module, x, budget="80%")
+    assert report.beside == 10 * MIB and report.budget == alone.budget - 10 * MIB >= report.reserved
+    assert "of reserved bytes, beside 10 MiB in segments of others" in str(report)

@@ -20,7 +20,7 @@ from ..frontend.planning.taken import cuts_one_block
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
 from ..frontend.techniques import bytes_of, names_offload
-from .device.allocator import Allocator, allocator_of
+from .device.allocator import Allocator, allocator_of, scattered
 from .device.host import host_limit, host_of
 from .device.link import measured_link
 from .device.meter import bytes_held, storages_held
@@ -249,6 +249,10 @@ class Settings(Options):
         elif footprint == "reserved" and graph.own_peak < _SMALL_STEP:
             footprint, because = "live", f"the allocator's segments of 20 MiB are a large part of a step of less than {size_text(_SMALL_STEP)}"
         return replace(self, footprint=footprint, allocator=counted.allocator, live_because=because)
+
+    def scattered(self, graph: lowtide.Graph, device: torch.device) -> int:
+        """Bytes of a budget of reserved bytes that are in segments of others.  graph: of the step without a plan."""
+        return scattered(graph, self.allocator or "", device) if self.footprint == "reserved" and device.type == "cuda" else 0
 
     def check_allocator(self, device: torch.device) -> None:
         """Raises ValueError if the options need an allocator, or its model, that the device has not."""

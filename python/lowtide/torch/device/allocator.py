@@ -11,6 +11,8 @@ import lowtide
 from ..compat.cuda import allocator_backend, allocator_settings, pool_of
 from .identity import untraced
 
+_KEPT = ("parameter", "state", "constant")  # roles of what is allocated once
+
 
 @dataclass(frozen=True)
 class Allocator:
@@ -36,6 +38,16 @@ def allocator_of(device: torch.device) -> Allocator:
     if pool != (0, 0):
         return Allocator(None, "tensors come from a torch.cuda.MemPool here, beside which the model does not know the other memory")
     return Allocator(settings)
+
+
+def scattered(graph: lowtide.Graph, settings: str, device: torch.device) -> int:
+    """Bytes that the allocator keeps beside what others hold, in segments of which a part is in use, beyond what its model keeps
+    beside the step's own parameters and state.  What is wholly free is given back first: a plan takes its own segments."""
+    torch.cuda.empty_cache()
+    there = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    kept = [graph.resident_bytes, *(t.bytes for t in graph.tensors if t.producer is None and t.role in _KEPT and t.home != "host")]
+    end = lowtide.replay_allocations([("allocate", number, size) for number, size in enumerate(kept) if size], settings)["end"]
+    return int(max(0, there - (end["reserved"] - end["allocated"])))
 
 
 def _limits_the_process(setting: str) -> bool:

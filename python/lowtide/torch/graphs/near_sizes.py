@@ -94,7 +94,7 @@ class NearSizes:
         if scheduled.steps != planned.steps:
             return None
         own = self._constraints.graph(program)
-        limit = self._settings.bytes_of(self._budget, own, program.device)
+        limit = self._settings.bytes_of(self._budget, own, program.device) - self._report.beside
         run = replace(program, graph=scheduled.graph)
         final, plan = self._constraints.graph(run), lowtide.Plan(list(scheduled.steps))
         try:

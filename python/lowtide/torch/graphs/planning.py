@@ -86,13 +86,16 @@ class Terms:
     """The terms on which a graph is planned.
 
     constraints: the memory of others.  budget: in bytes, None for that of the settings.  start: a known plan.  agreed: the
-    assignment shared with the other graphs of the model, if there is one.
+    assignment shared with the other graphs of the model, if there is one.  beside: bytes that others hold of a budget of reserved
+    bytes; given: the budget with these.
     """
 
     constraints: Constraints
     budget: int | None
     start: lowtide.Plan | None = None
     agreed: Assignment | None = None
+    given: int | None = None
+    beside: int = 0
 
 
 class GraphPlanner:
@@ -156,6 +159,7 @@ class GraphPlanner:
                 report, same = replace(report, exactness=replace(report.exactness, traced=differs)), None
         else:
             planned, report = self._planned_by_all(traced, program, settings, terms)
+            report.beside = terms.beside
             report.updated, report.outside = len(self._record.updated), group.outside.count
             report.exactness = replace(report.exactness, traced=differs)
             if self.inner:
@@ -256,12 +260,19 @@ class GraphPlanner:
         def in_bytes(constraints: Constraints, counted: Counted, budget: int | str) -> int:
             return counting(counted, constraints).bytes_of(budget, constraints.graph(program), device)
 
+        budget = settings.budget if terms.budget is None else terms.budget
+        terms = replace(terms, given=terms.budget)
+        graph = terms.constraints.graph(program)
+        ours = counting(counted, terms.constraints)
+        beside = ours.scattered(graph, device)
+        if beside:
+            budget = ours.bytes_of(budget, graph, device) - beside
+            terms = replace(terms, budget=max(0, budget), beside=beside)
         if ranks is None:
-            return counting(counted, terms.constraints), terms
+            return ours, terms
         link, host_budget = ranks.link(settings.planning(terms.constraints.alone, program.device))
         if link is not None:
             settings = replace(settings, link=link, host_budget=host_budget)
-        budget = settings.budget if terms.budget is None else terms.budget
         constraints, budget, counted = ranks.terms(program.graph.hash, terms.constraints, budget, counted, in_bytes)
         return replace(counting(counted, constraints), budget=budget), replace(terms, constraints=constraints, budget=None)
 
@@ -387,7 +398,7 @@ class GraphPlanner:
             record.place = publish(report, None if is_shared else record.place)
             self._assumed_tangent = program.assumed_tangent
         if traced.sizes:
-            budget = self._settings.budget if terms.budget is None else terms.budget
+            budget = self._settings.budget if terms.given is None else terms.given
             self.near = NearSizes(planned, program, traced.sizes, constraints, budget, report, settings)
 
     # ---- while the code runs
