@@ -139,7 +139,7 @@ def alone(monkeypatch):
 
 @pytest.fixture
 def stands_in(monkeypatch):
-    monkeypatch.setattr(settings.Settings, "check_layout", lambda *_: None)
+    monkeypatch.setattr(settings.Settings, "check_allocator", lambda *_: None)
     monkeypatch.setattr(graph_layout, "ArrangedBlock", Block)
 
 
@@ -293,9 +293,9 @@ def test_settings_that_cut_no_block_are_named():
     gpu = torch.device("cuda")
     for allocator in ("expandable_segments:True", "max_split_size_mb:128"):
         with pytest.raises(ValueError, match=allocator):
-            settings.Settings("60%", layout="prime", allocator=allocator).check_layout(gpu)
-    settings.Settings("60%", layout="prime", allocator="garbage_collection_threshold:0.8").check_layout(gpu)
-    settings.Settings("60%", allocator="expandable_segments:True").check_layout(gpu)
+            settings.Settings("60%", layout="prime", allocator=allocator).check_allocator(gpu)
+    settings.Settings("60%", layout="prime", allocator="garbage_collection_threshold:0.8").check_allocator(gpu)
+    settings.Settings("60%", allocator="expandable_segments:True").check_allocator(gpu)
 
 
 def test_states_that_a_step_makes_do_not_come_from_its_pool(monkeypatch):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict, TypeVar, Union
 
 import lowtide
 
 from .roofline import DEVICES
-from .techniques import NOTHING, TRANSFORMS, Techniques, host_budget_of, link_of, techniques_of
+from .techniques import NOTHING, TRANSFORMS, Techniques, bytes_of, host_budget_of, link_of, techniques_of
 
 Self = TypeVar("Self", bound="Options")
 
@@ -35,10 +35,23 @@ class PlannerOptions(TypedDict, total=False):
     link: str | None
     host_budget: int | str | None
     costs: str
-    footprint: Footprint
+    footprint: Footprint | None
     allocator: str | None
     layout: Layout | None
     progress: Callable[[lowtide.Progress], object] | None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a budget limits.
+
+    footprint: as the option.  allocator: its settings, None where no allocator is known.  live_because: why live bytes on a device
+    with reserved ones; empty elsewhere.
+    """
+
+    footprint: Footprint
+    allocator: str | None
+    live_because: str = ""
 
 
 class SolverOptions(tuple[tuple[str, str], ...]):
@@ -60,7 +73,8 @@ class Options:
     host_budget: the most bytes of copies on the host (an int or "8GiB").
     costs: the source of kernel prices; a device's name for example.
     footprint: the bytes that the budget limits: "live" ones, or those that PyTorch's caching allocator has "reserved" by its model
-        (lowtide.footprint).
+        (lowtide.footprint).  None: "reserved" where a front end knows the allocator, "live" elsewhere.  A share is one of what the
+        step takes without a plan, in the same bytes.
     allocator: its settings, as in PYTORCH_ALLOC_CONF; None: those of the process.
     layout: how allocations lie in the memory of a GPU (planning/layout.py): "prime" (one block for all of a step is taken and given back
         before the first step), "exact" (each at its planned offset in such a block), or None (as they come).
@@ -81,10 +95,11 @@ class Options:
     link: str | None = None
     host_budget: int | str | None = None
     costs: str = "auto"
-    footprint: str = "live"
+    footprint: Footprint | None = None
     allocator: str | None = None
     layout: Layout | None = None
     progress: Callable[[Any], None] | None = None
+    live_because: str = field(default="", kw_only=True)  # as of Counted; not set by users
 
     def __post_init__(self) -> None:
         check_order(self.order)
@@ -98,8 +113,8 @@ class Options:
                    "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if self.footprint not in ("live", "reserved"):
-            raise ValueError(f"footprint must be 'live' or 'reserved', not {self.footprint!r}")
+        if self.footprint not in (None, "live", "reserved"):
+            raise ValueError(f"footprint must be 'live', 'reserved' or None, not {self.footprint!r}")
         if self.layout not in (None, "prime", "exact"):
             raise ValueError(f"layout must be 'prime', 'exact' or None, not {self.layout!r}")
         if self.allocator is not None:
@@ -157,7 +172,23 @@ class Options:
 
     def allocator_on(self, device: Any) -> str | None:
         """The settings of the device's caching allocator; None if it has none and the budget limits live bytes."""
-        return self.allocator if self.footprint == "live" else self.allocator or ""
+        return self.allocator or "" if self.footprint == "reserved" else self.allocator
+
+    def measured_by(self, device: Any) -> dict[str, Any]:
+        """What a search measures its plans by beside their live bytes, as arguments of lowtide.plan; what it finds is measured again
+        as code runs it.  Of plans in one block that is the arena, where each allocation has its place there."""
+        if self.footprint != "reserved" or self.layout == "prime":
+            return {}
+        return {"footprint": "arena"} if self.layout else {"footprint": "reserved", "allocator": self.allocator_on(device) or ""}
+
+    def bytes_of(self, budget: int | str, graph: lowtide.Graph, device: Any) -> int:
+        """A budget in bytes of that footprint.  graph: of the step without a plan."""
+        text = str(budget).replace(" ", "")
+        if self.footprint != "reserved" or "%" not in text:
+            return bytes_of(budget, graph)
+        whole = lowtide.footprint(graph, allocator=self.allocator_on(device) or "").reserved
+        fixed = bytes_of("act:0%", graph) if text.startswith("act:") else 0
+        return fixed + bytes_of(text.removeprefix("act:"), NOTHING.edited(resident_bytes=whole - fixed))
 
     def without_transforms(self: Self) -> Self:
         """The same options without transforms: plans of the graph as captured."""

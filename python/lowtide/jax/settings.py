@@ -43,7 +43,7 @@ class Settings(Options):
 
     def __post_init__(self) -> None:
         given = self.techniques
-        if self.footprint != "live":
+        if self.footprint not in (None, "live"):
             raise ValueError("footprint: lowtide.jax counts XLA's own total; 'reserved' is for PyTorch's allocator")
         if not isinstance(self.exact, bool):
             raise TypeError(f"exact must be True or False, not {self.exact!r}")

@@ -11,14 +11,16 @@ from typing import Any, Literal
 
 import torch
 
+import lowtide
+
 from ..frontend import defaults
-from ..frontend.errors import LowtideWarning
-from ..frontend.options import Options, PlannerOptions, link_text
+from ..frontend.errors import LowtideWarning, size_text
+from ..frontend.options import Counted, Options, PlannerOptions, link_text
 from ..frontend.planning.taken import cuts_one_block
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
 from ..frontend.techniques import bytes_of, names_offload
-from .compat.cuda import allocator_settings
+from .device.allocator import Allocator, allocator_of, scattered
 from .device.host import host_limit, host_of
 from .device.link import measured_link
 from .device.meter import bytes_held, storages_held
@@ -35,7 +37,8 @@ _STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
 }  # fmt: skip
 
 
-_NOT_OPTIONS = ("whole", "state_home", "named_offload", "estimated")
+_NOT_OPTIONS = ("whole", "state_home", "named_offload", "estimated", "live_because")
+_SMALL_STEP = 256 << 20  # bytes, to which the allocator's segments of 20 MiB are a large part
 _WORK_A_SECOND = 500_000  # of a search in one thread, roughly
 _SHARING_SECONDS = 0.2
 _OF_A_RANK = ("budget", "reserve", "optimizer", "loss_scale", "link", "host_budget", "progress", "threads")
@@ -75,6 +78,7 @@ class Settings(Options):
         makes kernels of; clusters/) or "auto" (graphs/inner.py).  "inductor" is an older word for "fused".
     techniques: on a CPU, where the host is emulated, "offload" must be named.
     link: None: the link of the device in `costs`, else the measured one (device/link.py).
+    footprint: None: "reserved" on a GPU whose allocator the model knows, for a step of one captured graph that is not small; else "live".
     allocator: None: on a GPU those of the process, on a CPU PyTorch's defaults.
     host_budget: None: on a GPU half of the host's memory (device/host.py), on a CPU unlimited.
     loss_scale: the gradient of the loss that a hoisted backward assumes: "last" (of the last backward), a number, a tensor of one
@@ -224,11 +228,39 @@ class Settings(Options):
 
     def allocator_on(self, device: torch.device) -> str | None:
         if self.allocator is None and device.type == "cuda":
-            return allocator_settings()
+            return allocator_of(device).settings
         return super().allocator_on(device)
 
-    def check_layout(self, device: torch.device) -> None:
-        """Raises ValueError if allocations on that device cannot be laid out as the options say."""
+    def default_footprint(self, device: torch.device) -> Counted:
+        """What the budget limits on that device if neither the options nor the graph say otherwise."""
+        if device.type != "cuda":
+            return Counted("live", self.allocator)
+        found = allocator_of(device) if self.allocator is None else Allocator(self.allocator)
+        return Counted("live" if found.settings is None else "reserved", found.settings, found.unknown)
+
+    def counting(self, counted: Counted, graph: lowtide.Graph, beside: str = "") -> Settings:
+        """The same settings, which say what the budget limits.  graph: of the step without a plan.  beside: what else takes memory
+        during the step, in other ways than the model knows; empty if nothing does."""
+        if self.footprint is not None:
+            return replace(self, allocator=counted.allocator)
+        footprint, because = counted.footprint, counted.live_because
+        if footprint == "reserved" and beside:
+            footprint, because = "live", f"{beside}, and the allocator's model knows the steps of one graph in one stream"
+        elif footprint == "reserved" and graph.own_peak < _SMALL_STEP:
+            footprint, because = "live", f"the allocator's segments of 20 MiB are a large part of a step of less than {size_text(_SMALL_STEP)}"
+        return replace(self, footprint=footprint, allocator=counted.allocator, live_because=because)
+
+    def scattered(self, graph: lowtide.Graph, device: torch.device) -> int:
+        """Bytes of a budget of reserved bytes that are in segments of others.  graph: of the step without a plan."""
+        return scattered(graph, self.allocator or "", device) if self.footprint == "reserved" and device.type == "cuda" else 0
+
+    def check_allocator(self, device: torch.device) -> None:
+        """Raises ValueError if the options need an allocator, or its model, that the device has not."""
+        if device.type == "cuda" and self.allocator is None and (self.layout is not None or self.footprint == "reserved"):
+            found = allocator_of(device)
+            if found.settings is None:
+                asked = f"layout={self.layout!r}" if self.layout else "footprint='reserved'"
+                raise ValueError(f"{asked} needs the model of the allocator: {found.unknown}")
         if self.layout is None:
             return
         if device.type != "cuda":

@@ -88,8 +88,8 @@ class Explanation:
     def _budgets(self) -> list[str]:
         half = "half" if self.half is None else f"at {100 * (self.half.budget or 0) / self.curve.own_peak:.1f} %"
         named = [("costs nothing", self.free), ("at most 1 %", self.cheap), (half, self.half), ("smallest", self.smallest)]
-        lines = [_line(word, outcome) for word, outcome in named]
         found = [(word, self.reserved(outcome)) for word, outcome in named]
+        lines = [_line(word, outcome, one) for (word, outcome), (_, one) in zip(named, found, strict=True)]
         if any(by_allocator is not None for _, by_allocator in found):
             lines += ["", "for these plans PyTorch's allocator reserves, by its model:"]
             lines += [f"{word:14} {size_text(one.reserved):>9}{helps(one)}" for word, one in found if one is not None]
@@ -139,7 +139,9 @@ def _percent(overhead: float | None) -> str:
     return "-" if overhead is None else f"{100 * overhead:.2f} %"
 
 
-def _line(word: str, outcome: Any) -> str:
+def _line(word: str, outcome: Any, by_allocator: Taken | None) -> str:
+    """A budget that the plan keeps: of reserved bytes on a device whose allocator is known, which a budget limits there."""
     if outcome is None:
         return f"{word:14} no plan was found"
-    return f'{word:14} {size_text(outcome.peak):>9}  {time_text(outcome.overhead or 0):>18}   budget="{outcome.peak}"'
+    budget = outcome.peak if by_allocator is None else by_allocator.reserved
+    return f'{word:14} {size_text(outcome.peak):>9}  {time_text(outcome.overhead or 0):>18}   budget="{budget}"'

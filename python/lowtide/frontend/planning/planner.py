@@ -5,8 +5,8 @@
 * constrain: the graph with the memory of others, and limits (constraints.py);
 * plan: transforms and a plan, from the cache or by a search (search.py);
 * schedule: the plan in the order of the generated code (schedule.py, copies.py);
-* verify: check that the schedule keeps the budget.  Code cannot make every copy of a plan; if it then needs more memory, plan
-  again.  If the budget limits reserved bytes and the allocator reserves more, plan again too;
+* verify: check that the schedule keeps the budget.  Code cannot make every copy of a plan; if it then needs more memory, or the
+  allocator reserves more, plan again (reserved.py);
 * report: describe the plan (report.py, breakdown.py).
 
 The budget limits the whole peak: inputs and parameters of the graph, memory of others, and all tensors live during the step.
@@ -14,7 +14,6 @@ The budget limits the whole peak: inputs and parameters of the graph, memory of 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 import warnings
@@ -28,7 +27,7 @@ from .. import progress
 from ..errors import BudgetError, CaptureError, LowtideWarning, size_text
 from ..options import Options
 from ..program import Program
-from ..techniques import TRANSFORMS, bytes_of, without_transforms
+from ..techniques import TRANSFORMS, without_transforms
 from . import breakdown
 from .answers import Answers
 from .as_code import ATTEMPTS, as_code, plan_on
@@ -50,10 +49,14 @@ def plan_program(program: Program, options: Options, constraints: Constraints, b
     began = time.perf_counter()
     progress.stage("planning")
     question = Question(program, options, constraints, budget, answers=answers)
-    answer = _keeping_the_budget(question, start)
     if options.footprint == "reserved":
-        answer = _within_reserved(question, answer)
+        answer = _within_reserved(question, start)
+    else:
+        answer = _keeping_the_budget(question, start)
     return answer.schedule, _report(answer, question.limit, time.perf_counter() - began)
+
+
+_ROUNDS = 4  # plans to try for what the allocator reserves, where searches cannot measure it
 
 
 class Question:
@@ -71,7 +74,8 @@ class Question:
         self.copies = without_transforms(self.asked)
         self.program = program.splittable() if TRANSFORMS & set(self.asked.get("techniques", ())) else program
         self.graph = constraints.graph(self.program)
-        self.limit = bytes_of(options.budget if budget is None else budget, self.graph)
+        self.limit = options.bytes_of(options.budget if budget is None else budget, self.graph, program.device)
+        self._footprint = {} if smallest else options.measured_by(program.device)
         self._check_host_budget()
         self._held = constraints.for_copies(self.program) if self.copies else constraints
         held_graph = self.graph if self._held is constraints else self._held.graph(self.program)
@@ -118,7 +122,7 @@ class Question:
     def _found(self, start: lowtide.Plan | None) -> _Found:
         """From the answers or the cache, or searched.  Raises BudgetError and NotInParts."""
         limits = (self.reduced.graph.hash, self.limit, self.options.order, self.options.plan_key(), self.asked.get("link"),
-                  self.asked.get("host_budget"), self.smallest)
+                  self.asked.get("host_budget"), self.smallest, self._footprint)
         key, file = repr(limits), cache.path_of("plans", *limits, lowtide.__version__)
         told = None if self._answers is None else self._as_found(self._answers.entry(key))
         if told is not None:
@@ -148,7 +152,8 @@ class Question:
 
     def _searched(self, start: lowtide.Plan | None) -> _Found:
         """Raises BudgetError and NotInParts."""
-        search = Search(self.problem, self.reduced, self.asked, self.copies, self.options, self.transformed, self._peak_of)
+        search = Search(self.problem, self.reduced, self.asked, self.copies, self.options, self.transformed, self._peak_of,
+                        self._footprint)
         found, floor = search.smallest() if self.smallest else search.run(start)
         outcome = found.outcome
         floor = max(0, floor - self._held.resident + self.constraints.resident)
@@ -235,16 +240,21 @@ def _keeping_the_budget(question: Question, start: lowtide.Plan | None) -> Answe
     return _with_fewer_copies(question, answer, start) if answer.cost is None else answer
 
 
-def _within_reserved(question: Question, answer: Answer) -> Answer:
-    """An answer for which the allocator reserves no more than the budget.  Raises BudgetError."""
-    options = question.options
+def _within_reserved(question: Question, start: lowtide.Plan | None) -> Answer:
+    """An answer for which the allocator reserves no more than the budget.  start: a known plan, if any.  Raises BudgetError."""
+    options, limit = question.options, question.limit
+    rounds = _ROUNDS if options.layout or question.copies else 1  # searches measure other plans as code does
 
-    def plan(live: int, number: int, known: Answer | None) -> Answer:
-        other = dataclasses.replace(options, seed=(options.seed + number) % 2**64)
-        start = known.found.plan if known is not None and not known.found.transforms else None
-        return _keeping_the_budget(question.again(other, live), start)
+    def plan(budget: int) -> Answer:
+        return _keeping_the_budget(question if budget == limit else question.again(options, budget), start)
 
-    return within_reserved(answer, question.limit, answer.found.facts["floor"], plan)
+    def leanest() -> Answer:
+        answer = question.again(options, max(limit, question.graph.own_peak), smallest=True).answer(start)
+        if answer.cost is None:
+            raise BudgetError("code cannot make the copies of the plan with the fewest live bytes", 0, None, limit)
+        return answer
+
+    return within_reserved(limit, rounds, plan, leanest)
 
 
 def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan | None) -> Answer:
@@ -297,7 +307,7 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
     question, found, program, scheduled, cost = answer.question, answer.found, answer.program, answer.schedule, answer.cost
     assert cost is not None, "an answer that is reported keeps the budget"
     graph, constraints, transforms = question.graph, question.constraints, found.transforms
-    allocator = question.options.allocator_on(program.device)
+    options = question.options
     return Report(
         name=program.graph.name, ops=graph.num_ops, budget=budget, peak=cost.peak, own_peak=graph.own_peak,
         **held_by(program, scheduled.steps, scheduled.graph, answer.timeline.memory, constraints),
@@ -307,7 +317,6 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
         transforms=list(map(breakdown.said, breakdown.together(transforms))),
         techniques=breakdown.techniques(graph, program, transforms, scheduled, cost),
         offloaded=breakdown.offloaded(program, scheduled), link=question.asked.get("link") if scheduled.copied else None,
-        exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan, footprint=question.options.footprint,
-        allocator=allocator, layout=question.options.layout, barrier=program.barrier,
-        known_taken=answer.taken if question.options.footprint == "reserved" else None,
-        inner=question.options.inner_in_words)
+        exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan, footprint=options.footprint or "live",
+        live_because=options.live_because, allocator=options.allocator_on(program.device), layout=options.layout,
+        barrier=program.barrier, known_taken=answer.taken if options.footprint == "reserved" else None, inner=options.inner_in_words)

@@ -59,8 +59,9 @@ class Report:
     order of their application.  techniques: the effect of each.
     offloaded: bytes copied to the host, by tensor name.  link: the link that prices those copies, as lowtide.plan takes it,
     before the reserved tenth is subtracted.  exactness: which results are bit-identical.
-    footprint: the bytes that the budget limits, "live" or "reserved".  allocator: the settings of the device's caching allocator;
-    None where no such allocator is known, as on a CPU.  layout: as the option.  barrier: the op between forward and backward.
+    footprint: the bytes that the budget limits, "live" or "reserved".  live_because: why live ones on a device with reserved ones.
+    allocator: the settings of the device's caching allocator; None where no such allocator is known, as on a CPU.  layout: as the
+    option.  barrier: the op between forward and backward.  beside: reserved bytes in segments of others, which the budget is without.
     known_taken: what the plan takes by the allocator's model, if planning has asked for it.
     inner: the kernels that the plan runs, in words, and why these.
     outside: number of the model's parameters whose gradients come from no captured graph, and so are not planned.
@@ -96,6 +97,8 @@ class Report:
     exactness: Exactness = field(default_factory=Exactness)
     outside: int = 0
     footprint: str = "live"
+    live_because: str = ""
+    beside: int = 0
     allocator: str | None = None
     layout: Layout | None = None
     barrier: int | None = None
@@ -165,11 +168,13 @@ class Report:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved{helps(self._taken)})"
         of_reserved = " of reserved bytes" if self.footprint == "reserved" else ""
+        of_reserved += f", beside {size_text(self.beside)} in segments of others" if self.beside else ""
         return (f"lowtide: {self.name}: peak {size_text(self.peak)}{reserved}, budget {size_text(self.budget)}{of_reserved} (unplanned "
                 f"{size_text(self.own_peak)}), "
                 f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self._fused()}{self.exactness}"
                 + (f"; the gradients of {self.outside} parameters are made outside of every graph, and are not planned"
-                   if self.outside else ""))
+                   if self.outside else "")
+                + (f"; the budget limits live bytes, not reserved ones: {self.live_because}" if self.live_because else ""))
 
     def _fused(self) -> str:
         kernels = self.fused_kernels

@@ -10,8 +10,9 @@ longer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import lowtide
@@ -26,6 +27,7 @@ Transforms = list[dict[str, Any]]
 _ANY_OVERHEAD = 100.0  # a hundred times as long, which no one will want to know more of
 _WORTH_BITS = 1.001  # times the duration of a plan that changes bits: what a plan that changes none may take in its place
 _EXACT_SHARE = 0.5  # of the limits, for the search for that plan
+_FOOTPRINT_SHARE = 2  # of the limits, for a search that measures its plans, and plans again for other live bytes
 _LEANER_SECONDS = 3.0  # of a search for the smallest peak, at most, unless more was given
 _LEANER_WORK = 20  # times that of a search for a plan, where work is limited
 
@@ -58,11 +60,13 @@ class Search:
     problem: to be solved.  reduced: the same problem, with constraints expressed in the graph only.  asked: the arguments of both
     beside graph, budget and order; kept: those for an unchanged graph.  transformed_by: transforms -> the transformed program and
     its problem.  peak_of: the peak of the code of a program's plan; it may exceed the plan's, since code cannot make every copy.
+    footprint: what the budget limits, beside live bytes, as lowtide.plan takes it.
     """
 
     def __init__(self, problem: lowtide.Problem, reduced: lowtide.Problem, asked: dict[str, Any], kept: dict[str, Any], options: Options,
                  transformed_by: Callable[[Transforms], tuple[Program, lowtide.Problem]],
-                 peak_of: Callable[[Program, lowtide.Plan], int]) -> None:
+                 peak_of: Callable[[Program, lowtide.Plan], int], footprint: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._footprint = footprint
         self._problem, self._reduced, self._asked, self._kept = problem, reduced, asked, kept
         self._options, self._transformed_by, self._peak_of = options, transformed_by, peak_of
         assert reduced.budget is not None, "least time within a budget is what is asked"
@@ -119,13 +123,14 @@ class Search:
     def _plan(self, problem: lowtide.Problem, start: lowtide.Plan | None, solver: str | None = None, share: float = 1) -> Any:
         """solver: in the place of the one that the options name.  share: of the limits."""
         options = self._options
+        share *= _FOOTPRINT_SHARE if self._footprint else 1
         solver = options.solver if solver is None else solver
         time = None if options.time is None else share * options.time
         work = None if options.work is None else int(share * options.work)
         return lowtide.plan(problem, time=time, work=work, seed=options.seed, threads=options.threads,
                             solver=solver,
                             options=dict(options.solver_options) if solver == options.solver else {},
-                            progress=_told(options.progress), start=start)
+                            progress=_told(options.progress), start=start, **self._footprint)
 
     def _start(self, start: lowtide.Plan | None, known: Found | None) -> lowtide.Plan | None:
         """A plan to begin with: `start` if it is one of this graph, or the smallest that is known, which auto has found.  The latter not

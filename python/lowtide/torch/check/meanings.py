@@ -14,6 +14,8 @@ FAULTS = {
     "prices": "the time of a step without a plan differs from the sum of its measured kernels: predictions have the same error",
     "pinning": "host memory cannot be pinned, so copies block the host: offloading is slow here (ulimit -l, containers)",
     "blocks": "the allocator's block sizes differ from those that plans assume: peaks may exceed the plan by the difference",
+    "segments": "the allocator reserved more than the budget, which limits reserved bytes: use footprint='live', or "
+                "PYTORCH_ALLOC_CONF=expandable_segments:True; please report it, with results.json",
     "reserved": "the allocator reserves bytes that differ from its model's by more than 2 %: budgets of reserved bytes may not hold; "
                 "please report it, with results.json",
     "draws": "recomputed dropout draws other numbers here, so plans would change results; please report it",

@@ -85,7 +85,8 @@ def check_plan(context: Context, what: str, module: nn.Module, inputs: Inputs, b
         facts |= {"budget": str(budget), **bits, "exactness": str(report.exactness)[:200],
                   **peaks(memory(run, inputs, module), report), **of_report(report),
                   **beside_eager(times(run, inputs, module), beside)}
-        faults = of_peak(facts)
+        facts |= of_allocator(report, torch.cuda.max_memory_reserved() if context.on_gpu else 0)
+        faults = of_peak(facts) + of_reserved(facts)
         notes = ["smallest"] if "smallest_mib" in facts else []
         if not bits["equal"] and not report.exactness.equal:
             faults += ["far"] * (bits["worst_gradient"] > _FAR)
@@ -123,6 +124,20 @@ def of_peak(facts: dict[str, Any]) -> list[str]:
     if facts["peak_mib"] > facts["budget_mib"]:
         return ["rounding" if facts["requested_mib"] <= facts["budget_mib"] else "budget"]
     return ["plan"] if abs(facts["above_plan_mib"]) > max(_PLAN_MIB, _PLAN * facts["plan_mib"]) else []
+
+
+def of_allocator(report: Report, reserved: int) -> dict[str, Any]:
+    """What the allocator has reserved over some steps, beside what its model says."""
+    return {"footprint": report.footprint, "live_because": report.live_because, "allocator": report.allocator,
+            "reserved_in_steps_mib": mib(reserved), "reserved_by_model_mib": mib(report.reserved or 0)}
+
+
+def of_reserved(facts: dict[str, Any]) -> list[str]:
+    """The faults of reserved bytes that the budget limits: they exceed it, or what the model says."""
+    if facts["footprint"] != "reserved":
+        return []
+    taken = facts["reserved_in_steps_mib"]
+    return ["segments"] * (taken > facts["budget_mib"]) + ["reserved"] * (taken > (1 + _PLAN) * facts["reserved_by_model_mib"])
 
 
 def _of_times(facts: dict[str, Any], beside: Eager) -> tuple[bool, bool]:

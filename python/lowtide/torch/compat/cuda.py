@@ -35,12 +35,38 @@ def allocations_of(run: Callable[[], Any], device: torch.device) -> list[int] | 
     return [signs[entry["action"]] * entry["size"] for entry in trace if entry["action"] in signs]
 
 
+def allocator_backend() -> str:
+    """"native", the caching allocator; "cudaMallocAsync"; or "pluggable"."""
+    return str(torch.cuda.get_allocator_backend())
+
+
 def allocator_settings() -> str:
-    """The settings of this process's caching allocator for CUDA, as PYTORCH_ALLOC_CONF has them."""
+    """The settings of this process's caching allocator for CUDA, as PYTORCH_ALLOC_CONF has them.
+
+    Each string that a process gives changes what it names, and leaves the rest; PyTorch remembers the last string, and tells some
+    of what holds.
+    """
     try:
-        return str(torch.cuda.memory._snapshot()["allocator_settings"]["PYTORCH_CUDA_ALLOC_CONF"])
+        told = torch.cuda.memory._snapshot()["allocator_settings"]
+        last = str(told["PYTORCH_CUDA_ALLOC_CONF"])
     except (KeyError, RuntimeError, TypeError):
         return os.environ.get("PYTORCH_ALLOC_CONF", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
+    earlier = []
+    if told.get("expandable_segments") and "expandable_segments" not in last:
+        earlier.append("expandable_segments:True")
+    largest = told.get("max_split_size", -1)  # -1, and on some versions the largest number, where there is none
+    if 0 < largest < 1 << 60 and "max_split_size_mb" not in last:
+        earlier.append(f"max_split_size_mb:{largest >> 20}")
+    return ",".join(filter(None, (*earlier, last)))
+
+
+def pool_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The id of the pool that a GPU's tensor lies in: (0, 0), or that of a torch.cuda.MemPool or a CUDA graph."""
+    address = tensor.data_ptr()
+    for segment in torch.cuda.memory_snapshot():
+        if segment["device"] == tensor.device.index and 0 <= address - segment["address"] < segment["total_size"]:
+            return tuple(segment.get("segment_pool_id", (0, 0)))
+    return (0, 0)
 
 
 class OwnPool:

@@ -37,7 +37,7 @@ def compile_captured(gm: fx.GraphModule, example_inputs: list[Any], settings: Se
 
     group: the graphs of the same model.  number: enter this one there under that, and plan nothing.
     """
-    settings.check_layout(device_among(value for value in example_inputs if isinstance(value, torch.Tensor)))
+    settings.check_allocator(device_among(value for value in example_inputs if isinstance(value, torch.Tensor)))
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and wraps_several(value):
             return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor that wraps several tensors, and "

@@ -20,8 +20,8 @@ import lowtide
 from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.report import Report, held_by
 from ...frontend.planning.schedule import Schedule, schedule
-from ...frontend.techniques import bytes_of as bytes_of_budget
 from ..program.program import owned
+from ..settings import Settings
 from ..tensors.storages import allocated, bytes_of
 from ..tracing.open_sizes import OpenSizes
 from ..transforms.plannable import PlannableProgram
@@ -38,14 +38,14 @@ class AtSizes:
 class NearSizes:
     """A schedule that may run at other sizes.
 
-    program: what it is of.  constraints, budget: what it was planned with; budget as an option, of which a share is one of each
-    size's baseline peak.  report: of the schedule at its own sizes.
+    program: what it is of.  constraints, budget, settings: what it was planned with; budget as an option, of which a share is one of
+    what each size takes without a plan.  report: of the schedule at its own sizes.
     """
 
     def __init__(self, planned: Schedule, program: PlannableProgram, sizes: OpenSizes, constraints: Constraints,
-                 budget: int | str, report: Report) -> None:
+                 budget: int | str, report: Report, settings: Settings) -> None:
         self._planned, self._program, self._sizes, self._constraints, self._budget = planned, program, sizes, constraints, budget
-        self._report = report
+        self._report, self._settings = report, settings
         made = {t: fake for t, fake in ((t, owned(*owner)) for t, owner in program.owners.items()) if fake is not None}
         self._places = [t for t in made if t not in program.homes()]
         self._devices = [made[t].device for t in self._places]
@@ -94,7 +94,7 @@ class NearSizes:
         if scheduled.steps != planned.steps:
             return None
         own = self._constraints.graph(program)
-        limit = bytes_of_budget(self._budget, own)
+        limit = self._settings.bytes_of(self._budget, own, program.device) - self._report.beside
         run = replace(program, graph=scheduled.graph)
         final, plan = self._constraints.graph(run), lowtide.Plan(list(scheduled.steps))
         try:
@@ -103,5 +103,7 @@ class NearSizes:
             return None
         memory = lowtide.simulate(final, plan).memory
         held: dict[str, Any] = held_by(program, scheduled.steps, scheduled.graph, memory, self._constraints)
-        report = replace(self._report, budget=limit, peak=cost.peak, own_peak=own.own_peak, graph=final, plan=plan, **held)
+        report = replace(self._report, budget=limit, peak=cost.peak, own_peak=own.own_peak, graph=final, plan=plan, known_taken=None, **held)
+        if report.footprint == "reserved" and (report.reserved or 0) > limit:
+            return None
         return AtSizes(program, report)

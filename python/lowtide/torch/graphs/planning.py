@@ -15,13 +15,14 @@ import lowtide
 
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CaptureError, LowtideWarning, some
+from ...frontend.options import Counted
 from ...frontend.planning.answers import Answers
 from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.planner import plan_program
 from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
-from ...frontend.techniques import TRANSFORMS, bytes_of
+from ...frontend.techniques import TRANSFORMS
 from ..clusters.cluster import CLUSTER, cluster_of_node
 from ..clusters.overwriting import probe
 from ..compat.distributed import running_ddp
@@ -85,13 +86,16 @@ class Terms:
     """The terms on which a graph is planned.
 
     constraints: the memory of others.  budget: in bytes, None for that of the settings.  start: a known plan.  agreed: the
-    assignment shared with the other graphs of the model, if there is one.
+    assignment shared with the other graphs of the model, if there is one.  beside: bytes that others hold of a budget of reserved
+    bytes; given: the budget with these.
     """
 
     constraints: Constraints
     budget: int | None
     start: lowtide.Plan | None = None
     agreed: Assignment | None = None
+    given: int | None = None
+    beside: int = 0
 
 
 class GraphPlanner:
@@ -155,11 +159,12 @@ class GraphPlanner:
                 report, same = replace(report, exactness=replace(report.exactness, traced=differs)), None
         else:
             planned, report = self._planned_by_all(traced, program, settings, terms)
+            report.beside = terms.beside
             report.updated, report.outside = len(self._record.updated), group.outside.count
             report.exactness = replace(report.exactness, traced=differs)
             if self.inner:
                 report.inner = self.inner.in_words(program.graph)
-        self._note(traced, terms, planned, report, same)
+        self._note(traced, settings, terms, planned, report, same)
         return planned
 
     # ---- lower and price
@@ -243,20 +248,33 @@ class GraphPlanner:
         return terms
 
     def _agreed(self, program: PlannableProgram, settings: Settings, terms: Terms) -> tuple[Settings, Terms]:
-        """The settings and terms that several ranks agree upon, where they plan together."""
-        ranks = self._group.ranks
+        """The settings and terms that several ranks agree upon, where they plan together; and what the budget limits."""
+        ranks, device = self._group.ranks, program.device
+        counted = settings.default_footprint(device)
+
+        def counting(counted: Counted, constraints: Constraints) -> Settings:
+            shared = terms.agreed is not None or constraints.saved_earlier > 0 or not constraints.alone
+            gathered = "parameters are gathered in other streams" if self._group.sharded is not None else ""
+            return settings.counting(counted, constraints.graph(program), "several graphs share the budget" if shared else gathered)
+
+        def in_bytes(constraints: Constraints, counted: Counted, budget: int | str) -> int:
+            return counting(counted, constraints).bytes_of(budget, constraints.graph(program), device)
+
+        budget = settings.budget if terms.budget is None else terms.budget
+        terms = replace(terms, given=terms.budget)
+        graph = terms.constraints.graph(program)
+        ours = counting(counted, terms.constraints)
+        beside = ours.scattered(graph, device)
+        if beside:
+            budget = ours.bytes_of(budget, graph, device) - beside
+            terms = replace(terms, budget=max(0, budget), beside=beside)
         if ranks is None:
-            return settings, terms
-
-        def in_bytes(constraints: Constraints, budget: int | str) -> int:
-            return bytes_of(budget, constraints.graph(program))
-
+            return ours, terms
         link, host_budget = ranks.link(settings.planning(terms.constraints.alone, program.device))
         if link is not None:
             settings = replace(settings, link=link, host_budget=host_budget)
-        constraints, budget = ranks.terms(program.graph.hash, terms.constraints, settings.budget if terms.budget is None else terms.budget,
-                                          in_bytes)
-        return replace(settings, budget=budget), replace(terms, constraints=constraints, budget=None)
+        constraints, budget, counted = ranks.terms(program.graph.hash, terms.constraints, budget, counted, in_bytes)
+        return replace(counting(counted, constraints), budget=budget), replace(terms, constraints=constraints, budget=None)
 
     # ---- plan
 
@@ -362,7 +380,8 @@ class GraphPlanner:
 
     # ---- note
 
-    def _note(self, traced: Traced, terms: Terms, planned: Schedule, report: Report, same: GraphRecord | None) -> None:
+    def _note(self, traced: Traced, settings: Settings, terms: Terms, planned: Schedule, report: Report,
+              same: GraphRecord | None) -> None:
         """Record the result.  same: a graph with the same plan, whose report this one shares."""
         record, group, constraints, program = self._record, self._group, terms.constraints, planned.program
         assert isinstance(program, PlannableProgram), "as the one that was planned"
@@ -379,8 +398,8 @@ class GraphPlanner:
             record.place = publish(report, None if is_shared else record.place)
             self._assumed_tangent = program.assumed_tangent
         if traced.sizes:
-            budget = self._settings.budget if terms.budget is None else terms.budget
-            self.near = NearSizes(planned, program, traced.sizes, constraints, budget, report)
+            budget = self._settings.budget if terms.given is None else terms.given
+            self.near = NearSizes(planned, program, traced.sizes, constraints, budget, report, settings)
 
     # ---- while the code runs
 
@@ -453,7 +472,8 @@ class GraphPlanner:
         except CaptureError:
             return None
         graph = program.graph.edited(resident_bytes=to_plan.resident)
-        return lowtide.Problem(graph, self._settings.budget).budget
+        settings = self._settings.counting(self._settings.default_footprint(traced.device), graph)
+        return settings.bytes_of(settings.budget, graph, traced.device)
 
 
 def _gathers_again(planned: Schedule) -> bool:

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from ...frontend.errors import CaptureError
+from ...frontend.options import Counted
 from ...frontend.planning.answers import Answers
 from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.report import Report
@@ -59,16 +60,16 @@ class OnePlan:
         links = self.ranks.exchange("the link to the host", (told.get("link"), told.get("host_budget")))
         return links[0][0], min((room for _, room in links if room is not None), default=None)
 
-    def terms(self, graph: str, constraints: Constraints, budget: int | str, in_bytes: Callable[[Constraints, int | str], int]) \
-            -> tuple[Constraints, int | str]:
-        """The constraints and the budget that hold for all ranks.
+    def terms(self, graph: str, constraints: Constraints, budget: int | str, counted: Counted,
+              in_bytes: Callable[[Constraints, Counted, int | str], int]) -> tuple[Constraints, int | str, Counted]:
+        """The constraints and the budget that hold for all ranks, and what the first one counts by.
 
-        graph: the hash of this rank's.  in_bytes: a budget, given its constraints.  Raises CaptureError on all ranks if one has another
-        graph.
+        graph: the hash of this rank's.  in_bytes: a budget, given these.  Raises CaptureError on all ranks if one has another graph.
         """
-        told = self._of_same("the hash of a graph", graph, (constraints, budget))
-        agreed = _largest([constraints for constraints, _ in told])
-        return agreed, _smallest([budget for _, budget in told], lambda budget: in_bytes(agreed, budget))
+        told = self._of_same("the hash of a graph", graph, (constraints, budget, counted))
+        agreed = _largest([constraints for constraints, _, _ in told])
+        counted = told[0][2]
+        return agreed, _smallest([budget for _, budget, _ in told], lambda budget: in_bytes(agreed, counted, budget)), counted
 
     def shared(self, share: Callable[[list[GraphToPlan], int, int | str], dict[str, Assignment]], calls: list[GraphToPlan], held: int,
                budget: int | str) -> dict[str, Assignment]:

@@ -15,7 +15,7 @@ from ...api.whole_step import Step, step
 from ..bits import alike, on_host
 from ..language import gpt
 from ..measure import Inputs, clean, cuda_peaks, least_seconds, one_step, percent
-from ..plans import of_peak, of_report, peaks
+from ..plans import of_allocator, of_peak, of_report, of_reserved, peaks
 from ..section import Context
 
 _STEPS = 3  # whose losses are compared
@@ -64,7 +64,8 @@ def _step_beside_loop(context: Context, what: str, options: dict[str, Any], stat
     if context.on_gpu:
         facts |= peaks(cuda_peaks(lambda: run(*inputs)), run.report)
     ms = 1e3 * least_seconds(lambda: run(*inputs), 4)
-    faults = of_peak(facts) if context.on_gpu else []
+    facts |= of_allocator(run.report, torch.cuda.max_memory_reserved() if context.on_gpu else 0)
+    faults = of_peak(facts) + of_reserved(facts) if context.on_gpu else []
     equal = [sum(map(alike, *pair)) for pair in ((losses, loop.losses), (parameters, loop.parameters))]
     if equal != [_STEPS, len(parameters)]:
         faults.append("bits")
