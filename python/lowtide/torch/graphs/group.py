@@ -119,7 +119,7 @@ class Group:
         settings = self.limited(settings)
         if isinstance(self.sharded, ShardedStep):
             passes, between = self.sharded.passes(self.to_plan)
-            self.assignments = share_budget(passes, settings.budget, settings.order, self.sharded.fixed, settings.told, between=between,
+            self.assignments = share_budget(passes, settings.budget, settings.order, self.sharded.fixed, settings.terms_of, between=between,
                                             limits=settings.sharing_limits)
         else:
             self.assignments = self._shared(settings)
@@ -135,7 +135,7 @@ class Group:
         calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
 
         def share(calls: list[GraphToPlan], held: int, budget: int | str) -> dict[str, Assignment]:
-            return share_budget(one_after_another(calls, held), budget, settings.order, held, settings.told, limits=settings.sharing_limits)
+            return share_budget(one_after_another(calls, held), budget, settings.order, held, settings.terms_of, limits=settings.sharing_limits)
 
         shared = share if self.ranks is None else functools.partial(self.ranks.shared, share)
         return shared(calls, self.held, settings.budget)
@@ -174,7 +174,7 @@ class Group:
             return
         blocks.meet(unit, self.code, captured, inputs)
         passes, between = blocks.passes()
-        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.told, between=between,
+        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.terms_of, between=between,
                                         limits=settings.sharing_limits)
         self.budget = self.assignments[captured.key].budget
         self.calls.known.leave_out(blocks.gathered_storages())
