@@ -260,7 +260,7 @@ class _Part:
             assert self._run is not None, "it is compiled before it runs"
             if self._number == 0:
                 model.look()
-            model.group.otherwise = model.places.get(self._place)  # a graph with open sizes may compile now
+            model.group.predecessor = model.places.get(self._place)  # a graph with open sizes may compile now
             return self._run(*args)
         results = stand_ins(self._gm, args)
         if model.finding:
@@ -272,5 +272,5 @@ class _Part:
         captured = group.to_plan.get(self._number)
         if captured is not None:
             model.places[self._place] = group.assignments[captured.key]
-        group.otherwise = model.places.get(self._place)
+        group.predecessor = model.places.get(self._place)
         return compile_captured(self._gm, list(args), model._settings, group)
