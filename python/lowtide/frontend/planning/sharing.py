@@ -67,7 +67,8 @@ class GraphToPlan:
 
     @functools.cached_property
     def saves(self) -> tuple[int, int]:
-        """The fewest and the most bytes that it may save: its outputs, and all tensors live between forward and backward unplanned, without its inputs."""
+        """The fewest and the most bytes that it may save: its outputs, and all tensors that are live between forward and backward without
+        a plan, except its inputs."""
         assert self.program.barrier is not None, "it has a forward and a backward"
         plan = lowtide.own_plan(self._graph)
         position = plan.steps.index(("compute", self.program.barrier))

@@ -50,8 +50,10 @@ def is_sharded(module: torch.nn.Module) -> bool:
 
 def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs: Any, kwargs: Mapping[str, Any] | None,
                      ranks: Agreement) -> torch.nn.Module:
-    """`optimize` of a model under FSDP2, which is changed in place.  ranks: those that make this call.  Raises CaptureError and BudgetError; the model trains then
-    as before."""
+    """`optimize` of a model under FSDP2, which is changed in place.  ranks: those that make this call.
+
+    Raises CaptureError and BudgetError; the model then trains as before.
+    """
     if example_inputs is None and kwargs is None:
         raise CaptureError("optimize takes a model under FSDP2 only with inputs, optimize(model, inputs, budget=...): its graphs share "
                            "the budget, and all are found by a call that gathers nothing")
