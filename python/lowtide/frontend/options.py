@@ -134,16 +134,16 @@ class Options:
         alone: whether the budget is the only limit; otherwise transforms are not allowed.  device: runs the program.
         """
         techniques = self.allowed(alone)
-        told: dict[str, Any] = {}
+        terms: dict[str, Any] = {}
         if techniques & TRANSFORMS:
-            told["techniques"] = sorted(techniques)
+            terms["techniques"] = sorted(techniques)
             priced_on = self.costs if self.costs in DEVICES else self.prices_of(device)
             if priced_on:
-                told["device"] = priced_on
+                terms["device"] = priced_on
         if "offload" in techniques:
-            told |= {"techniques": sorted(techniques), "link": self.link or self.link_of(device),
-                     "host_budget": self.host_room(device)}
-        return told
+            terms |= {"techniques": sorted(techniques), "link": self.link or self.link_of(device),
+                      "host_budget": self.host_room(device)}
+        return terms
 
     def allowed(self, alone: bool) -> frozenset[str]:
         """The techniques that plans may use.  alone: as for `planning`."""

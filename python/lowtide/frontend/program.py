@@ -16,8 +16,8 @@ class Program(Protocol):
     """A graph, and the abilities of the code generator; a dataclass.
 
     graph: the ops and tensors.  barrier: the index of the op between forward and backward; None where both run in one call.
-    device: the device that runs it, as the front end's options know it.  kept: tensors that the barrier overwrites in the graph alone, so that no plan reads them
-    after it.
+    device: the device that runs it, as the front end's options know it.  kept: tensors that the barrier overwrites in the graph
+    alone, so that no plan reads them after it.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]

@@ -49,17 +49,17 @@ def names_offload(techniques: Any) -> bool:
     return any(map(_is_offload, _names(techniques)))
 
 
-def without_transforms(told: dict[str, Any]) -> dict[str, Any]:
+def without_transforms(terms: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a Problem about techniques and copies, without transforms; in_place, which costs nothing, stands for no technique."""
-    techniques = [name for name in told.get("techniques", ("recompute",)) if name not in TRANSFORMS] or ["in_place"]
-    copies = {name: told[name] for name in ("link", "host_budget") if "link" in told}
+    techniques = [name for name in terms.get("techniques", ("recompute",)) if name not in TRANSFORMS] or ["in_place"]
+    copies = {name: terms[name] for name in ("link", "host_budget") if "link" in terms}
     return copies | {"techniques": techniques} if copies or "recompute" not in techniques else {}
 
 
-def without_copies(told: dict[str, Any]) -> dict[str, Any]:
+def without_copies(terms: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a Problem, without copies to the host."""
-    techniques = [name for name in told.get("techniques", ("recompute",)) if name != "offload"] or ["in_place"]
-    return {name: value for name, value in told.items() if name not in ("link", "host_budget")} | {"techniques": techniques}
+    techniques = [name for name in terms.get("techniques", ("recompute",)) if name != "offload"] or ["in_place"]
+    return {name: value for name, value in terms.items() if name not in ("link", "host_budget")} | {"techniques": techniques}
 
 
 def _is_offload(name: Any) -> bool:

@@ -67,8 +67,8 @@ class Settings(Options):
             object.__setattr__(self, "host_budget", None)
 
     def planning(self, alone: bool, device: Any) -> dict[str, Any]:
-        told = super().planning(alone, device)
-        return told if told or "recompute" in self.techniques else {"techniques": sorted(self.techniques)}
+        terms = super().planning(alone, device)
+        return terms if terms or "recompute" in self.techniques else {"techniques": sorted(self.techniques)}
 
     def plan_key(self) -> tuple[Any, ...]:
         """A time that was measured is no part of it: it differs from run to run."""

@@ -270,7 +270,7 @@ class Settings(Options):
             raise ValueError(f"layout={self.layout!r} needs an allocator that cuts one block into requests, and {allocator!r} says otherwise: "
                              "expandable segments need no such block, and the others of these settings change what is cut")
 
-    def told(self, program: Program, alone: bool) -> dict[str, Any]:
+    def terms_of(self, program: Program, alone: bool) -> dict[str, Any]:
         """The arguments of a Problem for one of several graphs that share a budget."""
         return self.on(program.device).planning(alone, program.device)
 

@@ -38,9 +38,9 @@ def fused_kernels(graph: lowtide.Graph, plan: lowtide.Plan) -> list[FusedKernel]
     like = Counter(str(op.arguments.get("key")) for op in clusters.values())
     found = []
     for i, op in clusters.items():
-        told = json.loads(op.attributes) if op.attributes else {}
-        found.append(FusedKernel(op.name, tuple(told.get("ops", ())), tuple(told.get("borders", ())), op.origin or "", op.phase or "",
-                                 runs[i], like[str(op.arguments.get("key"))]))
+        attributes = json.loads(op.attributes) if op.attributes else {}
+        found.append(FusedKernel(op.name, tuple(attributes.get("ops", ())), tuple(attributes.get("borders", ())), op.origin or "",
+                                 op.phase or "", runs[i], like[str(op.arguments.get("key"))]))
     return found
 
 

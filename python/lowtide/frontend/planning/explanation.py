@@ -113,10 +113,10 @@ class Explanation:
         return f"<{self._name}: {len(self.curve.points)} budgets>"
 
 
-def explained(graph: lowtide.Graph, points: int, name: str, *, order: str, time: float | None, **told: Any) -> Explanation:
-    """The explanation of one curve of a graph.  name: of the class, for people.  told: the techniques, as lowtide.plan takes them."""
-    floor = lowtide.plan(graph, 1, work=1, **told).floor or 1  # of one byte: refused at once, with the floor
-    curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time, **told)
+def explained(graph: lowtide.Graph, points: int, name: str, *, order: str, time: float | None, **terms: Any) -> Explanation:
+    """The explanation of one curve of a graph.  name: of the class, for people.  terms: the techniques, as lowtide.plan takes them."""
+    floor = lowtide.plan(graph, 1, work=1, **terms).floor or 1  # of one byte: refused at once, with the floor
+    curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time, **terms)
     planned = _planned(curve)
     half = max((p for p in planned if 2 * p.budget <= curve.own_peak), key=lambda p: p.budget, default=None)
     free, cheap = (min((p for p in planned if p.duration <= limit), key=lambda p: p.peak, default=None)

@@ -130,7 +130,7 @@ class Search:
         return lowtide.plan(problem, time=time, work=work, seed=options.seed, threads=options.threads,
                             solver=solver,
                             options=dict(options.solver_options) if solver == options.solver else {},
-                            progress=_told(options.progress), start=start, **self._footprint)
+                            progress=_with_caller_errors(options.progress), start=start, **self._footprint)
 
     def _start(self, start: lowtide.Plan | None, known: Found | None) -> lowtide.Plan | None:
         """A plan to begin with: `start` if it is one of this graph, or the smallest that is known, which auto has found.  The latter not
@@ -239,7 +239,7 @@ def refusal(problem: Any, outcome: Any, found: Found | None, seconds: float | No
     return BudgetError(words, floor, smallest, budget)
 
 
-def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
+def _with_caller_errors(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
     """The caller's function, whose exceptions are known as the caller's."""
     if progress is None:
         return None

@@ -28,8 +28,8 @@ from .as_code import ATTEMPTS, as_code
 from .constraints import Constraints, given_bytes, input_bytes
 from .copies import COPIES
 
-# of a program, and whether nothing limits what it saves: what a Problem of it is told beside graph, budget and order
-Told = Callable[[Program, bool], dict[str, Any]]
+# a program, and whether nothing limits what it saves -> the arguments of a Problem of it, except graph, budget and order
+TermsOf = Callable[[Program, bool], dict[str, Any]]
 Limits = Mapping[str, Any]  # time or work, as of lowtide.plan
 
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
@@ -67,7 +67,8 @@ class GraphToPlan:
 
     @functools.cached_property
     def saves(self) -> tuple[int, int]:
-        """The fewest and the most bytes that it may save: its outputs, and all tensors live between forward and backward unplanned, without its inputs."""
+        """The fewest and the most bytes that it may save: its outputs, and all tensors that are live between forward and backward without
+        a plan, except its inputs."""
         assert self.program.barrier is not None, "it has a forward and a backward"
         plan = lowtide.own_plan(self._graph)
         position = plan.steps.index(("compute", self.program.barrier))
@@ -147,7 +148,7 @@ def with_one_more(passes: list[Pass]) -> list[Pass]:
 
 
 def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
-                 told: Told = lambda _, __: {}, varies: bool = False, between: Sequence[Between] = (),
+                 terms_of: TermsOf = lambda _, __: {}, varies: bool = False, between: Sequence[Between] = (),
                  limits: Limits = _LIMITS) -> dict[str, Assignment]:
     """What to plan each graph of these passes with, by their keys, so that all of them keep the budget.
 
@@ -160,34 +161,34 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
     captured_graphs, waiting, limit, largest = _of(passes, budget, fixed)
     best = None
     for tried in (with_one_more(passes), passes) if varies else (passes,):
-        best = best or _best(tried, captured_graphs, waiting, limit, order, told, between, limits)
+        best = best or _best(tried, captured_graphs, waiting, limit, order, terms_of, between, limits)
     if best is None and any(captured.program.kept for captured in captured_graphs.values()):
         keys = {key: replace(captured, program=captured.program.without_kept()) for key, captured in captured_graphs.items()}
         assignments = share_budget([replace(pass_, captured=keys[pass_.captured.key],
                                             waiting=tuple(keys[captured.key] for captured in pass_.waiting)) for pass_ in passes],
-                                   budget, order, fixed, told, varies,
+                                   budget, order, fixed, terms_of, varies,
                                    [replace(moment, waiting=tuple(keys[captured.key] for captured in moment.waiting)) for moment in between], limits)
         return {key: replace(assignments[captured.key], keeps=not captured_graphs[key].program.kept) for key, captured in keys.items()}
     if best is None:
         fewest = constraints_of(passes, {key: captured_graphs[key].saves[0] for key in waiting})
         floor = 0
         for key, captured in captured_graphs.items():  # of one byte: refused at once, with the floor
-            told_of_it = told(captured.program, fewest[key].alone)
-            _, graph, _ = _asked(captured.program, fewest[key], told_of_it)
-            floor = max(floor, lowtide.plan(graph, 1, work=1, **told_of_it).floor or 0)
+            terms = terms_of(captured.program, fewest[key].alone)
+            _, graph, _ = _constrained(captured.program, fewest[key], terms)
+            floor = max(floor, lowtide.plan(graph, 1, work=1, **terms).floor or 0)
         floor = max(floor, max((_at(moment, {key: captured_graphs[key].saves[0] for key in waiting}) for moment in between), default=0))
         unplanned = max(largest.own_peak, max((_at(moment, {key: captured_graphs[key].saves[1] for key in waiting})
                                                for moment in between), default=0))
-        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), unplanned), order, told, between, limits)
+        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), unplanned), order, terms_of, between, limits)
         raise _refusal(passes, limit, floor, smallest, _SMALLER_UNITS if between else _FEWER_BREAKS)
     return best
 
 
 def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], limit: int, order: str,
-          told: Told, between: Sequence[Between], limits: Limits) -> dict[str, Assignment] | None:
+          terms_of: TermsOf, between: Sequence[Between], limits: Limits) -> dict[str, Assignment] | None:
     """The assignments with the least total time among those tried; None if none is found."""
     def tried(fraction: float) -> tuple[int, dict[str, Assignment]] | None:
-        return _try(passes, captured_graphs, waiting, fraction, limit, order, told, between, limits)
+        return _try(passes, captured_graphs, waiting, fraction, limit, order, terms_of, between, limits)
 
     least = sum(pass_.captured.program.graph.duration for pass_ in passes if not pass_.backward)
     best: tuple[int, dict[str, Assignment]] | None = None
@@ -222,7 +223,7 @@ def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, Gr
 
 
 def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float, limit: int,
-         order: str, told: Told, between: Sequence[Between], limits: Limits) -> tuple[int, dict[str, Assignment]] | None:
+         order: str, terms_of: TermsOf, between: Sequence[Between], limits: Limits) -> tuple[int, dict[str, Assignment]] | None:
     """The total time of plans in which waiting graphs save this fraction of their range, and the plans; None if one has no plan."""
     saved = _saved(passes, captured_graphs, waiting, fraction)
     if any(_at(moment, saved) > limit for moment in between):
@@ -232,10 +233,10 @@ def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: s
     total = 0
     for key, constraints in constraints_of(passes, saved).items():
         program = captured_graphs[key].program
-        told_of_it = told(program, constraints.alone)
-        found = _planned(program, constraints, limit, order, limits, told_of_it)
-        if found is None and "link" in told_of_it:
-            found = _planned(program, constraints, limit, order, limits, without_copies(told_of_it))
+        terms = terms_of(program, constraints.alone)
+        found = _planned(program, constraints, limit, order, limits, terms)
+        if found is None and "link" in terms:
+            found = _planned(program, constraints, limit, order, limits, without_copies(terms))
         if found is None:
             return None
         duration, plan = found
@@ -254,12 +255,12 @@ def _saved(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting:
 
 
 def _planned(program: Program, constraints: Constraints, limit: int, order: str, limits: Limits,
-             told_of_it: dict[str, Any]) -> tuple[int, lowtide.Plan] | None:
+             terms: dict[str, Any]) -> tuple[int, lowtide.Plan] | None:
     """A plan and its time; None if none is found whose code keeps the limit."""
-    program, graph, live_limits = _asked(program, constraints, told_of_it)
+    program, graph, live_limits = _constrained(program, constraints, terms)
     narrower = limit
     for _ in range(ATTEMPTS):
-        outcome = lowtide.plan(graph, narrower, order=order, live_limits=live_limits, **limits, **told_of_it)
+        outcome = lowtide.plan(graph, narrower, order=order, live_limits=live_limits, **limits, **terms)
         if outcome.plan is None or outcome.duration is None:
             return None
         if not any(kind in COPIES for kind, *_ in outcome.plan.steps):
@@ -267,7 +268,7 @@ def _planned(program: Program, constraints: Constraints, limit: int, order: str,
         try:
             made = program.transformed(outcome.plan.transforms) if outcome.plan.transforms else program
             code = as_code(made, constraints, outcome.plan, outcome.plan.machine)
-            code.cost(limit, without_transforms(told_of_it))
+            code.cost(limit, without_transforms(terms))
         except CaptureError:
             return None
         except lowtide.PlanError:
@@ -280,12 +281,12 @@ def _planned(program: Program, constraints: Constraints, limit: int, order: str,
     return None
 
 
-def _asked(program: Program, constraints: Constraints,
-           told_of_it: dict[str, Any]) -> tuple[Program, lowtide.Graph, dict[int, int | str]]:
+def _constrained(program: Program, constraints: Constraints,
+                 terms: dict[str, Any]) -> tuple[Program, lowtide.Graph, dict[int, int | str]]:
     """The program that may be transformed, its graph with the memory of others, and its live limits."""
-    if TRANSFORMS & set(told_of_it.get("techniques", ())):
+    if TRANSFORMS & set(terms.get("techniques", ())):
         program = program.splittable()
-    held = constraints.for_copies(program) if "link" in told_of_it else constraints
+    held = constraints.for_copies(program) if "link" in terms else constraints
     return program, held.graph(program), held.live_limits(program)
 
 
@@ -295,14 +296,14 @@ def _at(moment: Between, saved: dict[str, int]) -> int:
 
 
 def _smallest(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], ends: tuple[int, int],
-              order: str, told: Told, between: Sequence[Between], limits: Limits) -> int:
+              order: str, terms_of: TermsOf, between: Sequence[Between], limits: Limits) -> int:
     """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
     low, high = ends
     for _ in range(_HALVINGS):
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told, between, limits) for fraction in (0.0, 0.3)):
+        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, terms_of, between, limits) for fraction in (0.0, 0.3)):
             high = limit
         else:
             low = limit

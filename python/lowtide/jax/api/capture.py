@@ -56,8 +56,8 @@ def explain(step: Callable[..., Any], *args: Any, costs: str = "auto", kwargs: M
     settings = Settings("50%", order=order, techniques=techniques)
     program, price = _captured(Caller(step, statics), args, kwargs or {}, costs, "", outputs_from_start=True)
     program = Loops(program, price, settings).within(program.graph.own_peak // 2)
-    told = settings.planning(True, None)
-    found = explained(program.graph, points, "lowtide.jax.Explanation", order=order, time=time, **told)
+    terms = settings.planning(True, None)
+    found = explained(program.graph, points, "lowtide.jax.Explanation", order=order, time=time, **terms)
     if show:
         print(found)
     return found

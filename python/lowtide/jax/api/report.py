@@ -17,7 +17,8 @@ class StepReport(Report):
     """Beside a Report: figures of the whole step, in bytes by XLA's own count (temporaries + arguments + outputs - aliases).
 
     total: of the planned step; None if it runs op by op.  own_total: of jax.jit(step).  totals: of each executable that was
-    compiled, jax.jit's first.  loops: do its loops stack less for their backward than the step's own?  bits: the results of the first call beside those of jax.jit(step), in words.
+    compiled, jax.jit's first.  loops: do its loops stack less for their backward than the step's own?  bits: the results of the first
+    call beside those of jax.jit(step), in words.
     """
 
     total: int | None = None

@@ -61,6 +61,6 @@ class Loops:
     def _ticks(self, program: Program, limit: int) -> int | None:
         """Of a plan within the limit that is found quickly; None if there is none."""
         settings = self._settings
-        told: dict[str, Any] = {} if "recompute" in settings.techniques else {"techniques": sorted(settings.techniques - {"offload"} or {"in_place"})}
+        terms: dict[str, Any] = {} if "recompute" in settings.techniques else {"techniques": sorted(settings.techniques - {"offload"} or {"in_place"})}
         return lowtide.plan(program.graph, max(1, limit), order=settings.order, time=_SECONDS, seed=settings.seed,
-                            threads=settings.threads, **told).duration
+                            threads=settings.threads, **terms).duration

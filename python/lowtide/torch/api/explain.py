@@ -57,11 +57,11 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
                               "inner": "fused" if fused else "eager"}
     settings = Settings(1, techniques=techniques, **common).on(device)
     every = Settings(1, techniques=["all", *settings.techniques & {"offload"}], **common).on(device)
-    graph, told, every_told = with_optimizer(program, optimizer), settings.planning(True, device), every.planning(True, device)
-    if "link" in every_told:
+    graph, terms, every_terms = with_optimizer(program, optimizer), settings.planning(True, device), every.planning(True, device)
+    if "link" in every_terms:
         resident = graph.resident_bytes + small_fixed_bytes(program)
         graph = graph.edited(resident_bytes=resident)
-    curves = [told] if told == every_told else [told, every_told]
+    curves = [terms] if terms == every_terms else [terms, every_terms]
     share = None if time is None else time / len(curves)
     explanation, *others = (explained(graph, points, "lowtide.torch.Explanation", order=order, time=share, **one) for one in curves)
     allocator = settings.allocator_on(device) if device.type == "cuda" else None if real or costs == "cpu" else ""

@@ -50,8 +50,10 @@ def is_sharded(module: torch.nn.Module) -> bool:
 
 def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs: Any, kwargs: Mapping[str, Any] | None,
                      ranks: Agreement) -> torch.nn.Module:
-    """`optimize` of a model under FSDP2, which is changed in place.  ranks: those that make this call.  Raises CaptureError and BudgetError; the model trains then
-    as before."""
+    """`optimize` of a model under FSDP2, which is changed in place.  ranks: those that make this call.
+
+    Raises CaptureError and BudgetError; the model then trains as before.
+    """
     if example_inputs is None and kwargs is None:
         raise CaptureError("optimize takes a model under FSDP2 only with inputs, optimize(model, inputs, budget=...): its graphs share "
                            "the budget, and all are found by a call that gathers nothing")
@@ -260,7 +262,7 @@ class _Part:
             assert self._run is not None, "it is compiled before it runs"
             if self._number == 0:
                 model.look()
-            model.group.otherwise = model.places.get(self._place)  # a graph with open sizes may compile now
+            model.group.predecessor = model.places.get(self._place)  # a graph with open sizes may compile now
             return self._run(*args)
         results = stand_ins(self._gm, args)
         if model.finding:
@@ -272,5 +274,5 @@ class _Part:
         captured = group.to_plan.get(self._number)
         if captured is not None:
             model.places[self._place] = group.assignments[captured.key]
-        group.otherwise = model.places.get(self._place)
+        group.predecessor = model.places.get(self._place)
         return compile_captured(self._gm, list(args), model._settings, group)

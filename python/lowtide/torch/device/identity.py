@@ -31,17 +31,17 @@ def identity(device: torch.device) -> tuple[Any, ...]:
 
 
 def _modes() -> tuple[Any, ...]:
-    """What a user may set that makes a GPU's libraries run other kernels; None for a mode that this PyTorch does not tell."""
+    """What a user may set that makes a GPU's libraries run other kernels; None for a mode that this PyTorch does not have."""
     cuda = torch.backends.cuda
     cudnn: Any = torch.backends.cudnn  # whose stubs have no `conv`
 
-    def told(read: Callable[[], Any]) -> Any:
+    def mode(read: Callable[[], Any]) -> Any:
         try:
             return read()
         except (AttributeError, RuntimeError):  # the older and the newer way to set a precision were mixed
             return None
 
-    return tuple(map(told, (
+    return tuple(map(mode, (
         lambda: cuda.matmul.fp32_precision, lambda: cudnn.conv.fp32_precision, lambda: cuda.matmul.allow_tf32,
         lambda: cudnn.allow_tf32, torch.get_float32_matmul_precision, lambda: cudnn.enabled, lambda: cudnn.benchmark,
         lambda: cudnn.deterministic, torch.are_deterministic_algorithms_enabled,

@@ -1,9 +1,9 @@
 """A backward in parts: gradients are handed out in groups, each as soon as its last one is computed.
 
 DistributedDataParallel reduces a bucket when autograd has its gradients.  A backward that returns all gradients at once leaves
-nothing to overlap the reduction with.  So the code of a backward within DDP is a generator, which yields the gradients of one group after another
-(runtime/parted_backward.py hands them to autograd).  Groups are as large as DDP's buckets, in the order in which the plan computes
-gradients: the order in which DDP itself sorts its buckets after the first step.
+nothing to overlap the reduction with.  So the code of a backward within DDP is a generator, which yields the gradients of one group
+after another (runtime/parted_backward.py hands them to autograd).  Groups are as large as DDP's buckets, in the order in which the
+plan computes gradients: the order in which DDP itself sorts its buckets after the first step.
 
 A gradient is handed out after the last node that reads its storage, since others may write to it from then on.
 """

@@ -34,12 +34,12 @@ from ..tensors.storages import Sizes, device_among, gradients_by_leaf, is_traine
 from .accounts import Accounts, saved
 from .calls import Calls
 from .inner import Choice
+from .joint_plans import MOST_PLANS, plan_together
 from .outside_gradients import OutsideGradients
 from .over_budget import Cause, OverBudget
 from .records import GraphRecord, ObservedPass
 from .sharded_blocks import ShardedBlocks, blocks_around
 from .sharded_step import ShardedStep
-from .together import MOST_PLANS, plan_together
 from .watch import ModelWatch
 
 
@@ -58,8 +58,8 @@ class Group:
 
     sharded: the step of a model under FSDP2, or its blocks, if it is one.  unit, code: the module whose graph is compiled now,
     and the code that was traced.
-    otherwise: the terms of the graph that is compiled now, if it was not found before the first step.  primed: has a block been
-    taken before the first step?
+    predecessor: the assignment of the graph in whose place the one that is compiled now runs, if it has none of its own.
+    primed: has a block been taken before the first step?
 
     calls: what has run.  buckets: those of DistributedDataParallel.  ranks: what several ranks agree upon, while they plan
     together.  planning: the block within which they do, for plans after those of `optimize`.  gathers_again: does a plan of all
@@ -77,7 +77,7 @@ class Group:
     sharded: ShardedStep | ShardedBlocks | None = None
     unit: torch.nn.Module | None = None
     code: Any = None
-    otherwise: Assignment | None = None
+    predecessor: Assignment | None = None
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     copied: int = 0
     primed: bool = False
@@ -119,7 +119,7 @@ class Group:
         settings = self.limited(settings)
         if isinstance(self.sharded, ShardedStep):
             passes, between = self.sharded.passes(self.to_plan)
-            self.assignments = share_budget(passes, settings.budget, settings.order, self.sharded.fixed, settings.told, between=between,
+            self.assignments = share_budget(passes, settings.budget, settings.order, self.sharded.fixed, settings.terms_of, between=between,
                                             limits=settings.sharing_limits)
         else:
             self.assignments = self._shared(settings)
@@ -135,7 +135,7 @@ class Group:
         calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
 
         def share(calls: list[GraphToPlan], held: int, budget: int | str) -> dict[str, Assignment]:
-            return share_budget(one_after_another(calls, held), budget, settings.order, held, settings.told, limits=settings.sharing_limits)
+            return share_budget(one_after_another(calls, held), budget, settings.order, held, settings.terms_of, limits=settings.sharing_limits)
 
         shared = share if self.ranks is None else functools.partial(self.ranks.shared, share)
         return shared(calls, self.held, settings.budget)
@@ -174,7 +174,7 @@ class Group:
             return
         blocks.meet(unit, self.code, captured, inputs)
         passes, between = blocks.passes()
-        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.told, between=between,
+        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.terms_of, between=between,
                                         limits=settings.sharing_limits)
         self.budget = self.assignments[captured.key].budget
         self.calls.known.leave_out(blocks.gathered_storages())
@@ -183,13 +183,15 @@ class Group:
                 record.assignment = self.assignments[record.to_plan.key]
 
     def agreed(self, captured: GraphToPlan, trains: bool) -> Assignment | None:
-        """The terms that were agreed upon for a graph; for one that was not found, of a step of other sizes, those of the graph in
-        whose place it runs.  trains: has it a backward?"""
+        """The assignment of a graph; for one that has none, of a step of other sizes, that of the graph in whose place it runs.
+
+        trains: has it a backward?
+        """
         found = self.assignments.get(captured.key) if self.assignments else None
-        if found is not None or self.otherwise is None:
+        if found is not None or self.predecessor is None:
             return found
-        constraints = self.otherwise.constraints
-        return Assignment(constraints if trains else Constraints(constraints.resident), self.otherwise.budget, None, self.otherwise.keeps)
+        constraints = self.predecessor.constraints
+        return Assignment(constraints if trains else Constraints(constraints.resident), self.predecessor.budget, None, self.predecessor.keeps)
 
     def constraints(self, captured: GraphToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
         """The constraints of a graph that is planned alone."""

@@ -27,10 +27,10 @@ class Cause:
 
 
 class OverBudget:
-    """The causes of one model's steps.  told: the largest `reserve` that was named."""
+    """The causes of one model's steps.  advised: the largest `reserve` that a warning has named."""
 
     def __init__(self) -> None:
-        self.told = 0
+        self.advised = 0
         self._worst: tuple[int, ObservedPass, int, str] | None = None  # bytes over, pass, those of others, outlook
 
     def meet(self, accounts: Accounts, pass_: ObservedPass, others: int, outlook: str) -> None:
@@ -44,12 +44,12 @@ class OverBudget:
         yet.  waiting: bytes among these that waiting forwards have saved."""
         worst, self._worst = self._worst, None
         causes = list(more)
-        if worst and max(worst[2], to_come) > self.told:
+        if worst and max(worst[2], to_come) > self.advised:
             _, pass_, others, outlook = worst
             causes.append(_of_others(accounts, pass_, others, outlook, max(others, to_come) + waiting // 2))
         if not causes:
             return None
-        reserve = self.told = max(self.told, *(cause.reserve for cause in causes))
+        reserve = self.advised = max(self.advised, *(cause.reserve for cause in causes))
         over = any(cause.category is OverBudgetWarning for cause in causes)
         causes.sort(key=lambda cause: cause.category is not OverBudgetWarning)
         words = "; ".join(cause.words for cause in causes)

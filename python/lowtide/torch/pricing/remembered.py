@@ -23,25 +23,25 @@ class Remembered:
         self.real = price.real
         self.agreed: AgreedPrices | None = None
         self._kinds: list[object] = []
-        self._told: list[tuple[int, int, list[int]]] = []
+        self._prices: list[tuple[int, int, list[int]]] = []
         self._next = 0
 
     def prepare(self, kernels: Sequence[Kernel]) -> None:
         kinds = list(map(_kind, kernels))
-        if kinds != self._kinds or len(self._told) != len(kinds) or self.agreed:
+        if kinds != self._kinds or len(self._prices) != len(kinds) or self.agreed:
             def measured() -> list[tuple[int, int, list[int]]]:
                 self._price.prepare(kernels)
                 return list(map(self._price, kernels))
 
-            self._told = self.agreed.of(list(map(str, kinds)), measured) if self.agreed else measured()
+            self._prices = self.agreed.of(list(map(str, kinds)), measured) if self.agreed else measured()
             self._kinds = kinds
         self._next = 0
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
-        if self._next == len(self._told):
-            self._told.append(self._price(kernel))
+        if self._next == len(self._prices):
+            self._prices.append(self._price(kernel))
         self._next += 1
-        return self._told[self._next - 1]
+        return self._prices[self._next - 1]
 
 
 def _kind(kernel: Kernel) -> object:

@@ -73,17 +73,17 @@ def _copies(context: Context, host: Host) -> dict[str, Any]:
 
 def _blocks(context: Context) -> None:
     """Does the allocator count a tensor as plans do, which leave room for a little more in large blocks?"""
-    otherwise = {}
+    by_size = {}
     for size in _SIZES:
         torch.cuda.empty_cache()
         before = torch.cuda.memory_allocated()
         t = torch.empty(size, dtype=torch.uint8, device=context.device)
         counted, expected = torch.cuda.memory_allocated() - before, bytes_held(t)
         if counted != expected:
-            otherwise[size] = {"planned": expected, "counted": counted}
+            by_size[size] = {"planned": expected, "counted": counted}
         del t
-    far = any(not 0 <= found["counted"] - found["planned"] <= _LEFT_OVER for found in otherwise.values())
-    context.say("blocks", ["blocks"] if far else [], counted_otherwise=otherwise,
+    far = any(not 0 <= found["counted"] - found["planned"] <= _LEFT_OVER for found in by_size.values())
+    context.say("blocks", ["blocks"] if far else [], counted_otherwise=by_size,
                 largest_mib=mib(max(_SIZES)))
 
 

@@ -52,7 +52,7 @@ def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int 
         wanted = settings.budget if budget is None else budget
         to_share = [Pass(pass_.captured.to_plan, pass_.backward, others, tuple(w.to_plan for w in pass_.waiting if w.to_plan))
                     for pass_, others in passes if pass_.captured.to_plan]
-        assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told, limits=settings.sharing_limits,
+        assignments = share_budget(to_share, wanted, settings.order, fixed, settings.terms_of, limits=settings.sharing_limits,
                                    varies=len({_depth(step) for step in steps}) > 1)
         yield most
         for captured in captured_graphs:
