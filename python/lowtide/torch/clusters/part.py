@@ -6,6 +6,7 @@ of so many slices, which lie alike, are one cluster, compiled once.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,14 +22,14 @@ from .letters import SIZES, Letters, letters_of
 
 aten = torch.ops.aten
 
-_letters: dict[str, Letters] = {}
+_letters: weakref.WeakKeyDictionary[Cluster, Letters] = weakref.WeakKeyDictionary()
 
 
 def letters(cluster: Cluster) -> Letters:
     """Those of a cluster; none of a template, whose graph is one op."""
-    if cluster.key not in _letters:
-        _letters[cluster.key] = Letters() if cluster.kind else letters_of(cluster.module)
-    return _letters[cluster.key]
+    if cluster not in _letters:
+        _letters[cluster] = Letters() if cluster.kind else letters_of(cluster.module)
+    return _letters[cluster]
 
 
 def text_of(cluster: Cluster) -> str:
