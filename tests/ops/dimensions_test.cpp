@@ -107,6 +107,29 @@ TEST_CASE("dimensions: an op that keeps the shape but mixes slices is refused") 
   }
 }
 
+TEST_CASE("dimensions: a cluster states its letters, and one that states none stops the axis") {
+  const auto reached = [](const std::string& letters, auto&& then) {
+    Net net;
+    const TensorId x = net.input({6, 4});
+    const TensorId y = net.op("lowtide.cluster", {all("given", x, {6, 4})}, {6, 4},
+                              {{"letters", Literal{letters}}});
+    const Graph graph = net.build();
+    const Seed seed{x, 0};
+    then(graph, follow(graph, {&seed, 1}), y);
+  };
+  reached("ab->ab", [](const Graph&, const Reach& reach, TensorId y) {
+    CHECK(state(reach, y) == State::split);
+  });
+  reached("a.->..", [](const Graph&, const Reach& reach, TensorId y) {
+    CHECK(state(reach, y) == State::partial);
+  });
+  for (const char* const text : {"", ".a->.a", "ab", "ab->a", "ab,->ab", "ab->ab,", "ab->ba"})
+    reached(text, [](const Graph& graph, const Reach& reach, TensorId y) {
+      CHECK(stop(graph, reach, y) ==
+            "is one kernel that takes all of dimension 0 of \"given\"");
+    });
+}
+
 TEST_CASE("dimensions: a product of a batch with itself stops the axis") {
   Net net;
   const TensorId x = net.input({6, 4});

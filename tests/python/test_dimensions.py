@@ -19,7 +19,7 @@ ELSEWHERE = {"aten._scaled_dot_product_flash_attention", "aten._scaled_dot_produ
              "aten._scaled_dot_product_cudnn_attention", "aten._scaled_dot_product_cudnn_attention_backward",
              "aten.empty", "aten.empty_like", "aten.new_empty", "aten._fused_rms_norm_backward",
              "aten.rrelu_with_noise_functional", "lowtide.batch_norm_stats", "lowtide.dropout_mask",
-             "lowtide.pointwise", "lowtide.random_state"}
+             "lowtide.cluster", "lowtide.pointwise", "lowtide.random_state"}
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -47,8 +47,6 @@ class Exactness:
         return self.equal and not self.traced and not self.fused
 
     def __str__(self) -> str:
-        if self.fused:
-            return "bit-identical to the same fused kernels without a plan; eager execution differs as it does from torch.compile"
         things = "parameters" if self.updates else "gradients"
         differ = []
         if self.sums:
@@ -59,10 +57,12 @@ class Exactness:
             differ.append(_named(self.sums, things, self.whole) + f" ({how})")
         if self.follows:
             differ.append(_named(self.follows, things, False) + " (computed differently, or from such sums)")
-        words = "bit-identical" + (" to the traced step" if self.traced else "")
+        words = "bit-identical" + (" to the same fused kernels without a plan" if self.fused else " to the traced step" if self.traced else "")
         words += f" but for {' and '.join(differ)}" if differ else ""
         words += f", rows tested here with {self.tried}" if self.tried else ""
         words += ", if the loss is scaled by powers of two only" if self.hoisted else ""
+        if self.fused:
+            return words + "; eager execution differs as it does from torch.compile"
         return words + (f"; eager execution may differ: {', and '.join(self.traced)}" if self.traced else "")
 
 

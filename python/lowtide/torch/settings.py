@@ -199,7 +199,7 @@ class Settings(Options):
         return self if copies or "offload" not in self.techniques else self.without_copies()
 
     def allowed(self, alone: bool) -> frozenset[str]:
-        techniques = super().allowed(alone and not self.fuses)
+        techniques = super().allowed(alone)
         return techniques - {"hoist"} if self.update == "backward" else techniques
 
     def with_estimates(self) -> Settings:

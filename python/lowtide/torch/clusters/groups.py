@@ -4,7 +4,8 @@
    one side of the barrier, are a cluster.  A path that leaves it leads to a higher level or over the barrier, so it never returns.
 2. Clusters of one level that read results of the same op are one.
 3. A producer without large inputs (a mask from a seed, an index range) is copied into its readers.  A cluster that one other alone
-   reads joins that one, if that holds no more bytes in between.
+   reads joins that one, if that holds no more bytes in between.  Where steps may run in parts, what is drawn from seeds is a cluster for
+   itself: it is made whole, and parts read slices of it.
 4. Values that only change buffers get clusters of their own: the buffers change before the barrier, and what else such a cluster
    made would have to be computed before it too.
 5. A pointwise value of the forward that the backward alone reads, made of one value that is no larger and of statistics, is
@@ -31,11 +32,12 @@ _SMALL = 8  # times smaller than a value: a statistic of it
 
 @dataclass(eq=False)
 class Group:
-    """The nodes of one cluster, in the order of the graph.  writes: does it only change buffers?"""
+    """The nodes of one cluster, in the order of the graph.  writes: does it only change buffers?  draws: does it only draw from seeds?"""
 
     nodes: list[fx.Node]
     late: bool
     writes: bool = False
+    draws: bool = False
 
     @property
     def repeats(self) -> bool:
@@ -90,18 +92,23 @@ class Groups:
             return "on the other side of the barrier"
         if theirs.writes or group.writes:
             return "changes a buffer"
+        if theirs.draws or group.draws:
+            return "drawn whole, for parts to read slices of"
         mine = {self.levels[node] for node in group.nodes}
         return "a library's kernel is in between" if self.levels[other] not in mine else "one kernel is large enough"
 
 
-def grouped(kinds: Kinds) -> Groups:
-    """The clusters of a graph."""
+def grouped(kinds: Kinds, in_parts: bool = False) -> Groups:
+    """The clusters of a graph.  in_parts: may the step run in parts?"""
     found = Groups(kinds, copied=_without_inputs(kinds))
     writing = _writing(kinds)
-    found.copied -= writing
+    drawing = _drawing(kinds, found.copied) - writing if in_parts else set()
+    found.copied -= writing | drawing
     found.levels = _levels(kinds)
-    for group in _by_level(kinds, found.levels, kinds.fusible - found.copied - writing):
+    for group in _by_level(kinds, found.levels, kinds.fusible - found.copied - writing - drawing):
         found.enter(group)
+    for part in _connected(kinds, drawing):
+        found.enter(Group(part, part[0] in kinds.late, draws=True))
     for group in _writers(kinds, writing):
         found.enter(group)
     returned = _returned(kinds)
@@ -124,6 +131,15 @@ def _without_inputs(kinds: Kinds) -> set[fx.Node]:
     for node in kinds.nodes:
         if node in kinds.fusible and not is_reduction(node) \
                 and all(source in found or source.meta.get(SEED) for source in kinds.sources(node)):
+            found.add(node)
+    return found
+
+
+def _drawing(kinds: Kinds, producers: set[fx.Node]) -> set[fx.Node]:
+    """Of producers without inputs those that draw from seeds, and what is made of these."""
+    found: set[fx.Node] = set()
+    for node in kinds.nodes:
+        if node in producers and any(source in found or source.meta.get(SEED) for source in kinds.sources(node)):
             found.add(node)
     return found
 
@@ -199,16 +215,21 @@ def _by_level(kinds: Kinds, levels: dict[fx.Node, int], nodes: set[fx.Node]) -> 
             for part in sets.all(kinds.nodes) for i in range(0, len(part), _LARGEST)]
 
 
+def _connected(kinds: Kinds, nodes: set[fx.Node]) -> list[list[fx.Node]]:
+    """The nodes that are connected to one another, without regard to all others."""
+    sets = _Sets(nodes)
+    for node in nodes:
+        for source in kinds.sources(node):
+            if source in nodes:
+                sets.unite(source, node)
+    return sets.all(kinds.nodes)
+
+
 def _writers(kinds: Kinds, writing: set[fx.Node]) -> list[Group]:
     """Clusters that change buffers: nobody reads them, so any of one side may be one."""
-    sets = _Sets(writing)
-    for node in writing:
-        for source in kinds.sources(node):
-            if source in writing:
-                sets.unite(source, node)
     found: list[Group] = []
     open_: dict[tuple[bool, bool], tuple[Group, set[fx.Node]]] = {}
-    for part in sets.all(kinds.nodes):
+    for part in _connected(kinds, writing):
         own = set(part)
         inputs = {source for node in part for source in kinds.sources(node) if source not in own}
         of_inputs = all(source.op != "call_function" for source in inputs)  # of buffers alone, such as counts of steps
@@ -235,7 +256,7 @@ def _sink(found: Groups, returned: set[fx.Node]) -> None:
             if mine & returned or len(others) != 1 or not readers.isdisjoint(found.copied):
                 continue
             (other,) = others
-            if other is None or other.late != group.late or other.writes != group.writes:
+            if other is None or other.late != group.late or other.writes != group.writes or other.draws != group.draws:
                 continue
             inputs = {source for node in mine for source in kinds.sources(node)
                       if source not in mine and source not in found.copied and source.op == "call_function"}

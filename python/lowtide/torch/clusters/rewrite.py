@@ -23,10 +23,11 @@ BORDERS = "lowtide_borders"  # meta of a cluster's node: why it ends where it do
 _NOT_OF_A_CLUSTER = ("val", "tensor_meta", "desc", "original_aten", "ac_graph_id", "recompute")
 
 
-def clustered(joint: fx.GraphModule) -> tuple[fx.GraphModule, list[Cluster]]:
-    """The graph with its clusters as ops, and these, each once.  joint: as prepare.py leaves it; it is not changed."""
+def clustered(joint: fx.GraphModule, in_parts: bool = False) -> tuple[fx.GraphModule, list[Cluster]]:
+    """The graph with its clusters as ops, and these, each once.  joint: as prepare.py leaves it; it is not changed.  in_parts: as of
+    groups.grouped."""
     enter_draws()
-    made = _Writer(joint, grouped(Kinds(joint))).graph_module()
+    made = _Writer(joint, grouped(Kinds(joint), in_parts)).graph_module()
     return made, list(dict.fromkeys(map(cluster_of_node, made.graph.find_nodes(op="call_function", target=CLUSTER))))
 
 
@@ -34,15 +35,15 @@ class NotClustered(Exception):
     """Inductor's passes, or the forming of clusters, have failed on a graph."""
 
 
-def with_clusters(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.GraphModule:
+def with_clusters(joint: fx.GraphModule, trained: Container[int], real: bool, in_parts: bool = False) -> fx.GraphModule:
     """A joint graph that was traced for clusters (prepare.traced_for) -> the same step with clusters as ops.  joint is changed.
 
-    trained: as of lay_out_gradients.  real: can kernels run here?  If so the clusters are compiled.  Raises NotClustered, and CaptureError
+    trained: as of lay_out_gradients.  real: can kernels run here?  If so the clusters are compiled.  in_parts: may the step run in parts?  Raises NotClustered, and CaptureError
     for a graph that no plan can run.
     """
     progress.stage("forming clusters of ops")
     try:
-        made, clusters = clustered(prepared(joint, trained, real))
+        made, clusters = clustered(prepared(joint, trained, real), in_parts)
     except CaptureError:
         raise
     except Exception as error:  # Inductor's passes may meet what nobody has seen yet

@@ -366,7 +366,7 @@ class CapturedGraph:
                     raise NotOpen  # what they take beside tensors was traced for sizes
                 self._open.concrete(joint, self._inputs)
             if self._settings.fuses:
-                joint = with_clusters(joint, trained_arguments(self._inputs), real=True)
+                joint = with_clusters(joint, trained_arguments(self._inputs), real=True, in_parts="split" in self._settings.techniques)
             planned = self._planner.plan(Traced(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open))
             if planned is None:
                 return None

@@ -242,7 +242,7 @@ class GraphPlanner:
                 budget = self._share_of_training(traced, program, to_plan)
             record.to_plan = to_plan
             terms = Terms(constraints, budget)
-        if not settings.fuses and settings.techniques & TRANSFORMS and not terms.constraints.alone:
+        if settings.techniques & TRANSFORMS and not terms.constraints.alone:
             self._say_once("together", TOGETHER)
         record.leaves = storages(traced.inputs[i] for i in with_gradient(program, traced.trained))
         return terms

@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from ..pricing.trial import Trial
+from ..tensors.operators import values
 from .in_place import OutVariant
 
 BOXED = "lowtide_boxed"  # of a function: the same with its arguments in a list, which it empties
@@ -88,6 +89,14 @@ class Emitter:
         """The operator that a part of its node's op calls, and the whole's arguments by the names of that operator's
         schema; None where it cannot run in parts."""
         return None
+
+    def whole_of(self, node: fx.Node, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The whole's arguments, fake tensors among them, as the call of a part takes its own.  arguments: of `part_of`."""
+        return {name: values(value) for name, value in arguments.items()}
+
+    def arguments_of_part(self, node: fx.Node, arguments: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a part's call.  arguments: the same, with slices for tensors.  entry: of the part in the graph."""
+        return arguments
 
     def before_parts(self, node: fx.Node) -> Emitter | None:
         """What makes its results before the parts of a region, without those operands that only the parts make; None

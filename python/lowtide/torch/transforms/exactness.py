@@ -26,12 +26,10 @@ _HALF = ("f16", "bf16")
 
 def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = False) -> Exactness:
     """The exactness of a step's results.  program: after these transforms.  fused: as for Exactness."""
-    if fused:
-        return Exactness(fused=True)
     hoisted = any(t["kind"] == "hoist" for t in transforms) and not program.in_one_call
     updates = program.updates is not None
     if all(t["kind"] == "hoist" for t in transforms):
-        return Exactness(hoisted=hoisted, updates=updates)
+        return Exactness(hoisted=hoisted, updates=updates, fused=fused)
     changed = _changed(program)
     levels = _levels_of_results(program, changed)
     sums = tuple(sorted(name for name, level in levels.items() if level == _SUMS))
@@ -42,7 +40,7 @@ def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = 
     parts = tuple(dict.fromkeys(t["parts"] for t in transforms if t["kind"] == "split"))
     return Exactness(sums, follows, parts,
                      whole=len(parts) == 1 and all(levels[name] == _SUMS for name in gradients) and _by_batches(program),
-                     in_single=half and single, masks=_draws(program), hoisted=hoisted, updates=updates,
+                     in_single=half and single, masks=_draws(program), hoisted=hoisted, updates=updates, fused=fused,
                      tried=instructions() if any(run.emitter.trial for run in program.runs) else "")
 
 

@@ -16,12 +16,14 @@ import torch
 from torch import fx
 
 from ...frontend.errors import CaptureError
+from ..clusters.cluster import Cluster, known_cluster
 from ..compat import pytree
 from ..compat.dispatch import without_torch_dispatch
 from ..compat.fake import FakeTensor
 from ..compat.tensors import suggest_memory_format
 from ..program.emitter import Code, Emitter
 from ..program.in_place import is_laid_out_as, out_variant_of
+from ..program.lowerings.cluster import call_of
 from ..tensors.operators import Kernel, flags_of, leaves, operations_of, values
 from ..tensors.storages import storage
 from ..tracing.real_types import as_really_made
@@ -241,7 +243,7 @@ class PartEmitter(Emitter):
             written = call.arguments[over_of[over[0]]].on(code)
             made = code.call_over(written, self._out_variant, call.target, args, node, self._made, kwargs)
         else:
-            made = code.call(call.target, args, node, self._made, kwargs)
+            made = self.call(code, args, node, kwargs)
         for key, index in call.results:
             value = made if index is None else code.call(operator.getitem, (made, index), node, self._made[index])
             if call.share is not None:
@@ -253,6 +255,21 @@ class PartEmitter(Emitter):
                 value = code.call(aten.view.default, (value, list(call.shapes[key])), node, seen)
             code.values[key] = value
         return False
+
+    def call(self, code: Code, args: tuple[Any, ...], node: fx.Node, kwargs: dict[str, Any]) -> fx.Node:
+        """The node of the call."""
+        return code.call(self._call.target, args, node, self._made, kwargs)
+
+
+class ClusterPartEmitter(PartEmitter):
+    """The same of a part of a cluster, which is one itself."""
+
+    @property
+    def cluster(self) -> Cluster:
+        return known_cluster(self._call.arguments["key"])
+
+    def call(self, code: Code, args: tuple[Any, ...], node: fx.Node, kwargs: dict[str, Any]) -> fx.Node:
+        return code.call(call_of(self.cluster), tuple(args[1]), node, self._made)
 
 
 def weighted(t: torch.Tensor, share: float) -> torch.Tensor:

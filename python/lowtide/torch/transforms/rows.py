@@ -5,8 +5,9 @@ No kernel guarantees it, and libraries select kernels by size and processor, so 
 Products, convolutions and attention keep their rows if they are sliced along their first dimension, products in single
 precision have at least four rows and more than one column, and products in half precision are not tiny.  Reductions within a
 row keep it.  Elementwise ops keep it if each result is one rounding, or if the elements of a thread are a multiple of the vector
-length, in the part and in the whole: the remainder uses another implementation of exp and similar functions.  On other devices
-only single roundings are known to be exact.
+length, in the part and in the whole: the remainder uses another implementation of exp and similar functions.  Clusters, which
+Inductor compiles for each size, keep their rows if they are sliced along their first dimension, and are always tested.  On other
+devices only single roundings are known to be exact.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import torch
 
+from ..clusters.cluster import CLUSTER
 from ..tensors.operators import Kernel
 
 aten = torch.ops.aten
@@ -42,6 +44,8 @@ def keeps_rows_bits(kernel: Kernel, entry: dict[str, Any], whole: dict[str, Any]
     one_rounding = torch.Tag.pointwise in target.tags and name in _EXACT
     if one_rounding or any(t.device.type != "cpu" for t in kernel.written):
         return one_rounding
+    if target is CLUSTER:
+        return _adds_up(entry, whole) or _is_cut_first(entry, whole)
     if kernel.flops or any(word in name for word in _BY_CHANNEL):
         return _adds_up(entry, whole) or _is_cut_first(entry, whole) and not _is_small(kernel)
     if torch.Tag.pointwise in target.tags:

@@ -19,6 +19,7 @@ import lowtide
 
 from ...frontend.errors import CaptureError
 from ...frontend.price import Price
+from ..clusters.cluster import CLUSTER, compile_clusters, known_cluster
 from ..compat import pytree
 from ..compat.tensors import is_dense
 from ..pricing.trial import Trial
@@ -26,12 +27,12 @@ from ..program.emitter import Emitter, Run
 from ..program.lowerings.random_draws import DrawEmitter
 from ..program.program import AnyProgram, owned
 from ..runtime.assumed_tangent import AssumedTangent
-from ..tensors.operators import DTYPES, Kernel, arguments_of, leaves, values
+from ..tensors.operators import DTYPES, Kernel, arguments_of, leaves
 from ..tracing.origins import unexpected
 from .hoist import TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
-from .parts import Key, PartCall, PartEmitter, Slice, apart, check, fake_like
+from .parts import ClusterPartEmitter, Key, PartCall, PartEmitter, Slice, apart, check, fake_like
 from .rows import keeps_rows_bits, lies_otherwise, needs_trial
 
 aten = torch.ops.aten
@@ -127,6 +128,8 @@ class _TransformedProgram(Generic[AnyProgram]):
     def price(self, price: Price) -> None:
         """Note what parts take, in the graph; of what puts them together the time."""
         kernels = list({id(k): k for k in (*self._kernels.values(), *self._joins.values())}.values())
+        if price.real:  # which runs them
+            compile_clusters(known_cluster(kernel.args[0]) for kernel in kernels if kernel.target is CLUSTER)
         price.prepare(kernels)
         prices = {id(kernel): price(kernel) for kernel in kernels}
         for op, kernel in self._kernels.items():
@@ -213,7 +216,7 @@ class _TransformedProgram(Generic[AnyProgram]):
             raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
         target, of_whole = form
         share, total = self._weight(entry)
-        arguments = self._arguments(node, target, of_whole, entry, whole)
+        arguments = run.emitter.arguments_of_part(node, self._arguments(node, target, of_whole, entry, whole), entry)
         made = self._call(op, entry, node, target, arguments, share, total)
         made.emitter.keeps_bits = keeps_rows_bits(self._kernels[op], entry, whole) \
             and not (self._has_rough_rules and lies_otherwise(entry, whole))  # as a rule has it read
@@ -221,7 +224,7 @@ class _TransformedProgram(Generic[AnyProgram]):
         # Where only parts have an operand (a mask that was drawn), or are divided by what was counted, there is nothing to try.
         is_same_call = total is None and all(isinstance(of_whole[o["argument"]], (fx.Node, list, tuple)) for o in entry["operands"])
         if self._real and made.emitter.keeps_bits and is_same_call and needs_trial(kernel, entry, whole):
-            made.emitter.trial = self._trials.setdefault((id(kernel), node), Trial(kernel, values(of_whole), share))
+            made.emitter.trial = self._trials.setdefault((id(kernel), node), Trial(kernel, run.emitter.whole_of(node, of_whole), share))
         return made
 
     def _reads_otherwise(self, entry: dict[str, Any], whole: dict[str, Any]) -> bool:
@@ -248,7 +251,7 @@ class _TransformedProgram(Generic[AnyProgram]):
     def _call(self, op: int, entry: dict[str, Any], node: fx.Node, target: Any, arguments: dict[str, Any],
               share: float | None, total: Slice | None) -> Run:
         names = [r.name or "" for r in target._schema.returns]
-        several = len(names) > 1 or str(target._schema.returns[0].type).endswith("[]")
+        several = len(names) > 1 or isinstance(target._schema.returns[0].type, torch.ListType)
         listed = [r for r in entry["results"] if r["tensor"] in entry["outputs"]]
         results = []
         for result in listed:
@@ -275,7 +278,7 @@ class _TransformedProgram(Generic[AnyProgram]):
             self._fakes[key] = fake.view(shapes[key]) if key in shapes else fake
         self._kernels[op], self._copied[op] = kernel, call.copied_bytes(self._fakes)
         entry["workspace"] += self._copied[op]
-        emitter = PartEmitter(call, made)
+        emitter = ClusterPartEmitter(call, made) if target is CLUSTER else PartEmitter(call, made)
         over = {}
         for given, _ in entry.get("in_place", ()):
             name = next((o["argument"] for o in entry["operands"] if o["tensor"] == given and "index" not in o), None)

@@ -82,6 +82,13 @@ std::optional<Extents> OpView::integers(std::string_view argument) const {
   return numbers;
 }
 
+std::optional<std::string_view> OpView::text(std::string_view argument) const {
+  const Literal* value = literal(argument);
+  const auto* words = value ? std::get_if<std::string>(&value->value) : nullptr;
+  if (words == nullptr) return std::nullopt;
+  return *words;
+}
+
 bool OpView::is_given(std::string_view argument) const {
   const Literal* value = literal(argument);
   return has(argument) ||

@@ -42,6 +42,7 @@ class OpView {
   bool is_number(std::string_view argument, double value) const;
   // A list, or one integer as a list of one; empty for null and for other types.
   std::optional<Extents> integers(std::string_view argument) const;
+  std::optional<std::string_view> text(std::string_view argument) const;
   bool is_given(std::string_view argument) const;  // present and not null
 
   const Op& op() const { return op_; }
@@ -106,6 +107,7 @@ std::span<const Entry> layer_rules();
 std::span<const Entry> attention_rules();
 std::span<const Entry> loss_rules();
 std::span<const Entry> index_rules();
+std::span<const Entry> cluster_rules();
 
 // Letters of the dimensions of the first result; operands are broadcast to it.
 void elementwise(const OpView& op, Rule& rule);

@@ -14,7 +14,7 @@ const std::vector<Entry>& table() {
   static const std::vector<Entry> entries = [] {
     std::vector<Entry> all;
     for (const auto part : {pointwise_rules(), matrix_rules(), reduction_rules(), layer_rules(),
-                            attention_rules(), loss_rules(), index_rules()})
+                            attention_rules(), loss_rules(), index_rules(), cluster_rules()})
       all.insert(all.end(), part.begin(), part.end());
     std::ranges::sort(all, {}, &Entry::kind);
     check(std::ranges::adjacent_find(all, {}, &Entry::kind) == all.end(), "one rule for each kind");

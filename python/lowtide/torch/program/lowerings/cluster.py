@@ -12,9 +12,11 @@ from typing import Any
 import torch
 from torch import fx
 
+from ....frontend.draft import Op
 from ...clusters.cluster import CLUSTER, Cluster, Site, Twin, cluster_of_node
+from ...clusters.part import described, letters, part_of, slices_of, text_of
 from ...clusters.rewrite import BORDERS
-from ...tensors.operators import leaves, values
+from ...tensors.operators import arguments_of, leaves, values
 from ...tensors.storages import storage
 from ..builder import ProgramBuilder
 from ..describe import describe
@@ -39,15 +41,29 @@ class _ClusterEmitter(Emitter):
         twin = cluster_of_node(node).twin
         return 0 if twin is None else twin.result
 
+    def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]] | None:
+        return (CLUSTER, arguments_of(node)) if letters(cluster_of_node(node)).by_name else None
+
+    def whole_of(self, node: fx.Node, arguments: dict[str, Any]) -> dict[str, Any]:
+        cluster = cluster_of_node(node)
+        whole = part_of(cluster, described(cluster)[0], {})
+        return {"key": whole.key, "given": whole.inputs}
+
+    def arguments_of_part(self, node: fx.Node, arguments: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+        cluster = cluster_of_node(node)
+        given = [(o["shape"], o["strides"]) for o in entry["operands"]]
+        slices = slices_of(cluster, [shape for shape, _ in given], [r["shape"] for r in entry["results"]])
+        return arguments | {"key": part_of(cluster, given, slices).key}
+
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = code.runs[op].own_node
         (_, given), _ = code.arguments(node)
         cluster = cluster_of_node(node)
         if over and cluster.twin:
-            variant = OutVariant(_call_of(cluster, cluster.twin), None, ())
-            made = code.call_over(given[cluster.twin.given], variant, _call_of(cluster), tuple(given), node, node.meta["val"])
+            variant = OutVariant(call_of(cluster, cluster.twin), None, ())
+            made = code.call_over(given[cluster.twin.given], variant, call_of(cluster), tuple(given), node, node.meta["val"])
         else:
-            made = code.call(_call_of(cluster), tuple(given), node, node.meta["val"])
+            made = code.call(call_of(cluster), tuple(given), node, node.meta["val"])
         code.items(node, made, range(len(node.meta["val"])))
         return False
 
@@ -62,11 +78,22 @@ class ClusterLowering(Lowering):
         op = builder.op(node, _EMITTER, leaves(values(arguments["given"])), builder.new(node), word=cluster.kind, flops=cluster.flops,
                         attributes=attributes)
         describe(builder, op, arguments, {"": node.meta["val"]})
+        _describe_letters(op, cluster)
         op.recomputable = cluster.repeats
         builder.graph.op(op)
 
 
-def _call_of(cluster: Cluster, over: Twin | None = None) -> Callable[..., Any]:
+def _describe_letters(op: Op, cluster: Cluster) -> None:
+    """Have operands and results a dimension for each letter along which the cluster may be split."""
+    found = text_of(cluster)
+    given, made = described(cluster)
+    if found and len(op.operands) == len(given) and len(op.results) == len(made):
+        for entry, (shape, strides) in zip([*op.operands, *op.results], [*given, *made], strict=True):
+            entry |= {"shape": shape, "strides": strides}
+        op.arguments["letters"] = found
+
+
+def call_of(cluster: Cluster, over: Twin | None = None) -> Callable[..., Any]:
     """A function of one place in the code that calls the cluster, or a twin that writes over an input."""
     site = Site(cluster, over)
 
