@@ -159,7 +159,7 @@ class GraphPlanner:
             report.exactness = replace(report.exactness, traced=differs)
             if self.inner:
                 report.inner = self.inner.in_words(program.graph)
-        self._note(traced, terms, planned, report, same)
+        self._note(traced, terms, planned, report, same, settings.budget if terms.budget is None else terms.budget)
         return planned
 
     # ---- lower and price
@@ -362,8 +362,10 @@ class GraphPlanner:
 
     # ---- note
 
-    def _note(self, traced: Traced, terms: Terms, planned: Schedule, report: Report, same: GraphRecord | None) -> None:
-        """Record the result.  same: a graph with the same plan, whose report this one shares."""
+    def _note(self, traced: Traced, terms: Terms, planned: Schedule, report: Report, same: GraphRecord | None,
+              budget: int | str) -> None:
+        """Record the result.  same: a graph with the same plan, whose report this one shares.  budget: that it was planned for, which
+        several ranks have agreed upon, so that they agree as well at which other sizes the plan keeps it."""
         record, group, constraints, program = self._record, self._group, terms.constraints, planned.program
         assert isinstance(program, PlannableProgram), "as the one that was planned"
         record.report, record.constraints, record.steps = report, constraints, planned.steps
@@ -379,7 +381,6 @@ class GraphPlanner:
             record.place = publish(report, None if is_shared else record.place)
             self._assumed_tangent = program.assumed_tangent
         if traced.sizes:
-            budget = self._settings.budget if terms.budget is None else terms.budget
             self.near = NearSizes(planned, program, traced.sizes, constraints, budget, report)
 
     # ---- while the code runs
@@ -432,10 +433,11 @@ class GraphPlanner:
             return None
         if running_ddp() is not None:
             raise CaptureError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
-                               "the backward has made them, and updates would come before; use update='step'")
+                               "the backward has made them, and updates would come before; use update='step', or lowtide.torch.step, "
+                               "which updates after the backward")
         if any(isinstance(inputs[i], torch.Tensor) and unwrapped(inputs[i]) is not inputs[i] for i in trained):
             raise CaptureError("update='backward' of parameters of which each rank holds a part (DTensor): the optimizer's rules "
-                               "are for whole parameters; use update='step'")
+                               "are for whole parameters; use update='step', or lowtide.torch.step, which updates after the backward")
         rules = self.updates.rules(inputs, sorted(trained), self._settings.state_home)
         return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
 
