@@ -58,7 +58,8 @@ def test_a_value_may_be_large_and_a_round_leaves_no_value_of_the_one_before():
     large = random.Random(1).randbytes(9 << 20)  # which does not compress
     assert together(2, lambda ranks: [len(ranks.exchange("bytes", large)[1])] + ranks.exchange("end"), store=store) \
         == [[len(large), None, None]] * 2
-    assert not store.check(["1/0"]) and not store.check(["1/0/0"]) and not store.check(["1/result/2"])
+    assert not store.check(["1/1/0"]) and not store.check(["1/1/0/0"]) and not store.check(["1/1/result/2"])
+    assert store.check(["1/2/0"])
 
 
 def test_the_first_rank_decides_for_all():
@@ -174,6 +175,67 @@ def test_a_cancel_while_the_first_rank_waits_is_one_of_all(monkeypatch):
 
     first, other = together(2, run)
     assert isinstance(first, KeyboardInterrupt) and str(other) == "rank 0 was cancelled"
+
+
+# ---- the number of an agreement
+
+
+def refused(store, rank, seconds=0.1):
+    """The names of the ranks that a rank finds missing which asks alone."""
+    with pytest.raises(RankError) as error, Agreement(store, rank, range(3), seconds) as ranks:
+        ranks.exchange("graphs", "alone")
+    return error.value.ranks
+
+
+@pytest.mark.parametrize("alone", [[1], [0], [2, 2, 1], [0, 0, 1], [1, 0, 2, 0]])
+def test_ranks_that_have_asked_alone_are_in_step_at_the_next_call(alone):
+    store = dist.HashStore()
+    for rank in alone:
+        assert refused(store, rank) == ((0,) if rank else (1, 2))
+    for _ in range(2):
+        assert together(3, lambda ranks: [ranks.exchange("graphs", ranks.rank), ranks.exchange("end")], store=store) \
+            == [[[0, 1, 2], [None] * 3]] * 3
+
+
+def test_a_rank_that_asks_again_finds_the_others_still_waiting():
+    store, asked = dist.HashStore(), threading.Event()
+
+    def run(ranks):
+        if ranks.rank == 1:
+            refused(store, 1)
+            asked.set()
+        assert asked.wait(LIMIT)
+        return ranks.exchange("graphs", ranks.rank)
+
+    assert together(3, run, store=store) == [[0, 1, 2]] * 3
+
+
+def test_a_rank_that_comes_late_learns_of_a_refusal_that_ended_the_call_and_comes_in_time_for_the_next():
+    store, over = dist.HashStore(), threading.Event()
+
+    def run(ranks):
+        def asked(error):
+            with Agreement(store, ranks.rank, range(3), 30.0) as again:
+                again.exchange("graphs", ranks.rank, error=error)
+                return again.exchange("end", ranks.rank)
+
+        if ranks.rank == 2:
+            assert over.wait(LIMIT)
+        try:
+            asked(CaptureError("no") if ranks.rank == 1 else None)
+        except CaptureError as error:
+            if ranks.rank == 0:
+                over.set()
+            return str(error), asked(None)
+
+    assert together(3, run, store=store) == [("rank 1: no", [0, 1, 2]), ("no", [0, 1, 2]), ("rank 1: no", [0, 1, 2])]
+
+
+def test_a_failure_of_a_rank_that_nobody_waits_for_is_none_of_the_next_call():
+    store = dist.HashStore()
+    with pytest.raises(ValueError, match="mine"), Agreement(store, 1, range(3), 0.1):
+        raise ValueError("mine")
+    assert together(3, lambda ranks: ranks.exchange("graphs", ranks.rank), store=store) == [[0, 1, 2]] * 3
 
 
 @pytest.mark.parametrize("seed", range(25))

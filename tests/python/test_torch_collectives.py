@@ -230,6 +230,33 @@ def test_parameters_are_gathered_again_where_all_ranks_run_one_plan(both):
     assert again[0]["steps"] == again[1]["steps"]
 
 
+def _of_other_sizes(rank):
+    """What comes of inputs of another size, on all ranks and then on the last one alone, where plans gather parameters again."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    plain, module = built("sharded"), built("sharded")
+    step = lowtide.torch.optimize(module, (plain.example(rank),), ranks="together", budget="75%", **OPTIONS)
+    larger = plain.example(rank).repeat(2, 1)
+    exact = all(map(torch.equal, trained(plain, plain, larger, rank, 1), trained(module, step, larger, rank, 1)))
+    steps = steps_of(lowtide.torch.reports()[-1])
+    store = dist.distributed_c10d._get_default_store()
+    before = store.timeout
+    store.set_timeout(datetime.timedelta(seconds=2))
+    try:
+        if rank == 1:
+            step(larger.repeat(2, 1))
+        return exact, steps, ""
+    except Exception as error:
+        return exact, steps, f"{type(error).__name__}: {error}"
+    finally:
+        store.set_timeout(before)
+
+
+def test_where_plans_gather_again_a_rank_plans_nothing_alone(both):
+    (exact, steps, nothing), (also_exact, same, words) = both(_of_other_sizes)
+    assert exact and also_exact and steps == same
+    assert not nothing and "rank 0 did not come" in words
+
+
 def _with_kept_losses(rank):
     """Steps where plans gather parameters again, and the first rank alone keeps losses with all that their backwards need: the warnings,
     and whether training is exact afterwards."""
@@ -257,33 +284,6 @@ def test_where_plans_gather_again_a_rank_over_the_budget_warns_and_keeps_the_pla
     (exact, words), (also_exact, nothing) = both(_with_kept_losses)
     assert exact and also_exact and not nothing
     assert any("no rank plans its graphs again alone" in text and "lowtide.torch.optimize" in text for text in words)
-
-
-def _of_other_sizes(rank):
-    """What comes of inputs of another size, on all ranks and then on the last one alone, where plans gather parameters again."""
-    os.environ["LOWTIDE_CACHE"] = "off"
-    plain, module = built("sharded"), built("sharded")
-    step = lowtide.torch.optimize(module, (plain.example(rank),), ranks="together", budget="75%", **OPTIONS)
-    larger = plain.example(rank).repeat(2, 1)
-    exact = all(map(torch.equal, trained(plain, plain, larger, rank, 1), trained(module, step, larger, rank, 1)))
-    steps = steps_of(lowtide.torch.reports()[-1])
-    store = dist.distributed_c10d._get_default_store()
-    before = store.timeout
-    store.set_timeout(datetime.timedelta(seconds=2))
-    try:
-        if rank == 1:
-            step(larger.repeat(2, 1))
-        return exact, steps, ""
-    except Exception as error:
-        return exact, steps, f"{type(error).__name__}: {error}"
-    finally:
-        store.set_timeout(before)
-
-
-def test_where_plans_gather_again_a_rank_plans_nothing_alone(both):
-    (exact, steps, nothing), (also_exact, same, words) = both(_of_other_sizes)
-    assert exact and also_exact and steps == same
-    assert not nothing and "rank 0 did not come" in words
 
 
 def _of_an_eager_collective(rank):
@@ -388,10 +388,8 @@ def test_a_step_with_dtensors_is_captured(alone):
     assert len(by_kind(graph, "all_reduce")) == 18
 
 
-def test_a_whole_step_takes_no_dtensors(alone):
+def test_updates_in_the_backward_take_no_dtensors(alone):
     model = built("tensor parallel")
-    with pytest.raises(lowtide.torch.CaptureError, match="blocks.0.attention.q.weight is a DTensor, of which each rank holds a part"):
-        lowtide.torch.step(model, torch.optim.SGD(model.parameters()), (model.example(0),), budget="80%")
     with pytest.raises(lowtide.torch.CaptureError, match="update='backward' of parameters of which each rank holds a part"):
         lowtide.torch.optimize(model, (model.example(0),), budget="80%", update="backward", fallback="error",
                                optimizer=torch.optim.SGD(model.parameters()))

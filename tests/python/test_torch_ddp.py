@@ -301,21 +301,18 @@ def _refused(rank):
     os.environ["LOWTIDE_CACHE"] = "off"
     module, plain, x = built(Net, rank)
     parallel = DistributedDataParallel(module)
-    words = []
-    for attempt in (lambda: lowtide.torch.optimize(parallel, (x,), budget="5%", **OPTIONS),
-                    lambda: lowtide.torch.step(parallel, torch.optim.SGD(module.parameters()), (x,), budget="50%")):
-        try:
-            attempt()
-        except (lowtide.torch.BudgetError, lowtide.torch.CaptureError) as error:
-            words.append(str(error))
+    words = ""
+    try:
+        lowtide.torch.optimize(parallel, (x,), budget="5%", **OPTIONS)
+    except lowtide.torch.BudgetError as error:
+        words = str(error)
     plain = DistributedDataParallel(plain)
     return words, all(map(torch.equal, trained(plain, plain, x, rank), trained(module, parallel, x, rank)))
 
 
 def test_a_module_under_ddp_that_is_refused_trains_as_ever(both):
-    for (budget, step), trains in both(_refused):
-        assert "no plan keeps this step" in budget and "step takes no module that several ranks share" in step
-        assert trains
+    for words, trains in both(_refused):
+        assert "no plan keeps this step" in words and trains
 
 
 def _page(rank):

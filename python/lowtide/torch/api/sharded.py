@@ -49,8 +49,9 @@ def is_sharded(module: torch.nn.Module) -> bool:
 
 
 def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs: Any, kwargs: Mapping[str, Any] | None,
-                     ranks: Agreement) -> torch.nn.Module:
-    """`optimize` of a model under FSDP2, which is changed in place.  ranks: those that make this call.
+                     ranks: Agreement, update: int = 0) -> torch.nn.Module:
+    """`optimize` of a model under FSDP2, which is changed in place.  ranks: those that make this call.  update: bytes that one update
+    takes after the backward.
 
     Raises CaptureError and BudgetError; the model then trains as before.
     """
@@ -59,7 +60,7 @@ def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs
                            "the budget, and all are found by a call that gathers nothing")
     if settings.update != "step":
         raise CaptureError("update='backward' under FSDP2: gradients are reduced over the ranks when the backward has made them, and updates "
-                           "would come before; use update='step'")
+                           "would come before; use update='step', or lowtide.torch.step, which updates after the backward")
     given, named = arguments(() if example_inputs is None else example_inputs, kwargs)
     states = sharding.states_of(module)
     sharding.initialize(states[0])
@@ -67,7 +68,7 @@ def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs
         raise CaptureError("optimize takes the root of a model under FSDP2, and this one is a part of another model that has run")
     check_units(states)
     sharding.reshard(states)  # a forward without gradients leaves whole parameters of the root
-    planned = _Sharded(module, states, settings)
+    planned = _Sharded(module, states, settings, update)
     with progress.line():
         planned.plan(given, named, ranks)
     return module
@@ -76,11 +77,11 @@ def optimize_sharded(module: torch.nn.Module, settings: Settings, example_inputs
 class _Sharded:
     """The compiled code of a model under FSDP2.
 
-    finding: are graphs entered, to be planned later?  rehearsing: does nothing run?
+    finding: are graphs entered, to be planned later?  rehearsing: does nothing run?  update: as of optimize_sharded.
     """
 
-    def __init__(self, root: torch.nn.Module, states: list[Any], settings: Settings) -> None:
-        self._root, self._states, self._settings = root, states, settings
+    def __init__(self, root: torch.nn.Module, states: list[Any], settings: Settings, update: int) -> None:
+        self._root, self._states, self._settings, self._update = root, states, settings, update
         self.group = Group()
         self.group.watch.causes.add("FSDP")  # nothing to say: it is counted
         self.group.watch.whole = True
@@ -186,7 +187,7 @@ class _Sharded:
         if self.finding:
             held = storages([*self._unsharded(), *tensors_in(given, named)])
             state = state_by_rule(self._settings.optimizer, sharded_bytes(self._states))
-            step = ShardedStep(units, held, state, sharding.reductions_kept(self._states[0]))
+            step = ShardedStep(units, held, state, sharding.reductions_kept(self._states[0]), self._update)
             self.group.sharded = step
 
         def note(kind: str, group: Any, late: bool) -> None:

@@ -1,4 +1,4 @@
-"""`step`: forward, backward and the optimizer's step as one planned call."""
+"""`step`: forward, backward and the optimizer's step as one planned call; for a model that ranks share see shared_step.py."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from torch import nn
 
 from ...frontend.planning.report import Report, reports
 from ..graphs.group import Group
+from ..optimizer.after_backward import UpdatesAfterBackward
 from ..optimizer.given import Optimizers, StateHome
 from ..ranks.shared import refuse_shared
 from ..ranks.together import planning, ranks_of
 from ..settings import Settings, StepOptions
 from ..tracing.fake_step import LossFunction, loss_and_others
 from .entry import compiled_within
+from .shared_step import SharedStep, is_shared
+from .with_loss import WithLoss, detached
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,33 +34,32 @@ class Step:
     after.  The optimizers are the user's own: their state and groups are as after their own steps.
     """
 
-    def __init__(self, module: _WithLoss, run: Callable[..., Any], optimizers: Sequence[torch.optim.Optimizer],
-                 report: Report) -> None:
-        self._module, self._run, self._optimizers = module, run, optimizers
+    def __init__(self, module: nn.Module, run: Callable[..., Any], optimizers: Sequence[torch.optim.Optimizer],
+                 report: Report, updates: UpdatesAfterBackward | None = None) -> None:
+        """updates: those that come after the backward, where they are not part of the plan."""
+        self._module, self._run, self._optimizers, self._updates = module, run, optimizers, updates
         self.report = report
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if not torch.is_grad_enabled():
             raise RuntimeError("a training step under torch.no_grad() would train nothing: call it outside, or the model itself")
-        loss, *others = (t.detach() if isinstance(t, torch.Tensor) else t for t in self._run(*inputs, **named))
+        if self._updates is None:
+            loss, *others = map(detached, self._run(*inputs, **named))
+        else:
+            loss, *others = self._then_updated(self._updates, *inputs, **named)
         for optimizer in self._optimizers:
             optimizer.step()  # which has nothing left to do, and tells schedulers that there was a step
         for optimizer in self._optimizers:
             optimizer.zero_grad()
         return (loss, *others) if others else loss
 
-
-class _WithLoss(nn.Module):
-    """A model and its loss: inputs -> the loss and what else there is, detached."""
-
-    def __init__(self, model: nn.Module, loss: LossFunction | None) -> None:
-        super().__init__()
-        self.model, self.loss = model, loss
-
-    def forward(self, *inputs: Any, **named: Any) -> tuple[Any, ...]:
-        result = self.loss(self.model, *inputs, **named) if self.loss is not None else self.model(*inputs, **named)
-        loss, *others = loss_and_others(result)
-        return (loss, *(t.detach() if isinstance(t, torch.Tensor) else t for t in others))
+    def _then_updated(self, updates: UpdatesAfterBackward, *inputs: Any, **named: Any) -> list[Any]:
+        updates.check()
+        results = loss_and_others(self._run(*inputs, **named))
+        results[0].backward()
+        results = list(map(detached, results))
+        updates.run()
+        return results
 
 
 def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
@@ -76,8 +78,9 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
     ranks: as of `optimize`.
     scaler: not supported, because a GradScaler reads all gradients before the first update.  Use bf16, which needs none.
 
-    Each gradient is freed as soon as it is used, so the step holds one gradient, and the workspace of one update, at a time.  Nothing
-    runs before the first call.  Raises BudgetError if no plan keeps the budget; CaptureError if the step cannot be planned;
+    Each gradient is freed as soon as it is used, so the step holds one gradient, and the workspace of one update, at a time.  Where ranks
+    share the model (DistributedDataParallel, FSDP2, parameters that are DTensors), gradients are reduced over the ranks first: all of them
+    exist, and updates follow the backward one by one (shared_step.py).  Nothing runs before the first call.  Raises BudgetError if no plan keeps the budget; CaptureError if the step cannot be planned;
     ValueError and TypeError for wrong options; ValueError for a trainable parameter of no or of two optimizers.  A call raises
     UpdateError if gradients exist, or if there are hooks that would be skipped.
     """
@@ -94,10 +97,15 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
     for name in ("update", "optimizer", "fallback"):
         if name in options:
             raise TypeError(f"step says {name!r} by itself")
-    with planning(ranks_of(model, ranks)) as together:
+    process_group = ranks_of(model, ranks)
+    if is_shared(model):
+        settings = replace(Settings.of({"budget": budget, "optimizer": given, "fallback": "error", **options}), state_home=state_home)
+        shared = SharedStep.of(model, loss, settings, inputs, kwargs, process_group)
+        return Step(model, shared.run, given, shared.report, shared.updates)
+    with planning(process_group) as together:
         settings = replace(Settings.of({"budget": budget, "optimizer": given, "update": "backward", "fallback": "error",
                                         **options}), whole=True, state_home=state_home)
         refuse_shared(model, "step")
-        module = _WithLoss(model, loss)
+        module = WithLoss(model, loss)
         run = compiled_within(module, settings, inputs, kwargs, Group(ranks=together))
     return Step(module, run, given, reports()[-1])

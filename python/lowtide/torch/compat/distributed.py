@@ -57,6 +57,17 @@ def running_ddp() -> Any:
     return DistributedDataParallel._get_active_ddp_module()
 
 
+def reduces_gradients(ddp: DistributedDataParallel) -> bool:
+    """Does the next backward reduce gradients?"""
+    return bool(ddp.require_backward_grad_sync)
+
+
+def parameters_of(ddp: DistributedDataParallel) -> list[Any]:
+    """The parameters whose gradients a DDP module gathers in buckets, whatever module it runs."""
+    with needed("parameters of DistributedDataParallel"):
+        return [p for p in ddp._module_parameters if p.requires_grad]
+
+
 def bucket_limits(ddp: DistributedDataParallel) -> tuple[int, int]:
     """Bytes that fill the first bucket of a DDP module, and any other, once it has sorted them."""
     cap = int(getattr(ddp, "bucket_bytes_cap", 25 << 20))

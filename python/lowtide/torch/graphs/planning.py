@@ -274,7 +274,8 @@ class GraphPlanner:
         if link is not None:
             settings = replace(settings, link=link, host_budget=host_budget)
         constraints, budget, counted = ranks.terms(program.graph.hash, terms.constraints, budget, counted, in_bytes)
-        return replace(counting(counted, constraints), budget=budget), replace(terms, constraints=constraints, budget=None)
+        agreed = replace(terms, constraints=constraints, budget=None, given=budget + beside)  # so at other sizes ranks agree as well
+        return replace(counting(counted, constraints), budget=budget), agreed
 
     # ---- plan
 
@@ -451,10 +452,11 @@ class GraphPlanner:
             return None
         if running_ddp() is not None:
             raise CaptureError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
-                               "the backward has made them, and updates would come before; use update='step'")
+                               "the backward has made them, and updates would come before; use update='step', or lowtide.torch.step, "
+                               "which updates after the backward")
         if any(isinstance(inputs[i], torch.Tensor) and unwrapped(inputs[i]) is not inputs[i] for i in trained):
             raise CaptureError("update='backward' of parameters of which each rank holds a part (DTensor): the optimizer's rules "
-                               "are for whole parameters; use update='step'")
+                               "are for whole parameters; use update='step', or lowtide.torch.step, which updates after the backward")
         rules = self.updates.rules(inputs, sorted(trained), self._settings.state_home)
         return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
 

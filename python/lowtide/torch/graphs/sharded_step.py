@@ -32,11 +32,11 @@ class ShardedStep:
     """The forward of a step, recorded while it is rehearsed.
 
     held: storages that stand all the time, with their bytes: whole parameters, buffers, inputs.  also: bytes that stand beside
-    these, such as optimizer state.
+    these, such as optimizer state.  update: bytes that one update takes after the backward, if updates are part of the step.
     """
 
-    def __init__(self, units: Sequence[Unit], held: Sizes, also: int, reductions: int) -> None:
-        self.units, self._held, self._also, self._reductions = units, held, also, reductions
+    def __init__(self, units: Sequence[Unit], held: Sizes, also: int, reductions: int, update: int = 0) -> None:
+        self.units, self._held, self._also, self._reductions, self._update = units, held, also, reductions, update
         self._events: list[Event] = []
         self._runs: list[Run] = []
         self._gathered: dict[int, int] = {}  # storage -> unit
@@ -119,6 +119,9 @@ class ShardedStep:
                 made += runs[run].gradients
             else:
                 found.append(Pass(runs[run], False, max(0, others), waiting))
+        if self._update and runs:
+            gradients = sum(unit.gradients for unit in self.units)
+            between.append(Between(self.fixed + gradients + made + self._update + runs[0].resident, ()))
         return found, between
 
     def _before_the_backward(self) -> int:

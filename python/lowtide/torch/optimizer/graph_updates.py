@@ -88,7 +88,7 @@ class GraphUpdates:
                               f"one block's code for another block: compile the whole model, {STEP_INSTEAD}")
         if running_ddp() is not None:
             raise UpdateError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
-                              "the backward has made them, and updates would come before; use update='step'")
+                              "the backward has made them, and updates would come before; use update='step', or lowtide.torch.step")
         if whole:
             self._begin_step()
 

@@ -53,8 +53,6 @@ class Updater:
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.optimizer = optimizer
-        step = type(optimizer).step
-        self._step = getattr(step, "__wrapped__", step)  # without the profiler's record and the hooks
         self._latest = 0  # forward of these parameters
         self._open: list[_Open] = []
         self._updated_at: dict[int, int] = {}  # parameter -> the latest forward when it was updated
@@ -177,21 +175,27 @@ class Updater:
             p.grad = gradient if owned else gradient.clone(memory_format=torch.preserve_format)
         if adds:
             return
-        one = {**group, "params": [p]}
-        alone = object.__new__(type(self.optimizer))
-        alone.__dict__.update(self.optimizer.__dict__)
-        alone.param_groups = [one]
         self._updated_at[id(p)] = self._latest
         self._updated[id(p)] = weakref.ref(p)
         try:
             if p.grad is None:
                 p.grad = gradient
-            with contextlib.nullcontext() if p in self.optimizer.state else outside_of_pools():  # the state that is made stays
-                self._step(alone)
+            step_of_one(self.optimizer, group, p)
         finally:
             p.grad = UsedGradient(p.shape, p.dtype, p.device)
-        group.update({key: value for key, value in one.items() if key != "params"})
         self._used[id(group)] = _settings(group)
+
+
+def step_of_one(optimizer: torch.optim.Optimizer, group: dict[str, Any], p: torch.Tensor) -> None:
+    """The optimizer's step for one parameter of that group, by its gradient, without the optimizer's hooks."""
+    step = type(optimizer).step
+    one = {**group, "params": [p]}
+    alone = object.__new__(type(optimizer))
+    alone.__dict__.update(optimizer.__dict__)
+    alone.param_groups = [one]
+    with contextlib.nullcontext() if p in optimizer.state else outside_of_pools():  # the state that is made stays
+        getattr(step, "__wrapped__", step)(alone)  # without the profiler's record and the hooks
+    group.update({key: value for key, value in one.items() if key != "params"})
 
 
 def new_token() -> tuple[int, torch.Tensor]:

@@ -6,11 +6,14 @@ needs no collective and no communicator, so a rank that is missing is known by n
 
 A rank that fails writes its failure in the place of its next value.  The first rank passes on the first failure that it sees, or
 the names of ranks that have written nothing in time.  So every exchange ends within the time limit on every rank.
+
+Agreements are numbered in the store.  The first rank begins a number; another rank writes nothing before that, and takes the number
+after its last one.  It passes over agreements that have ended because it did not come.  So a rank that has asked alone, and failed,
+is in step with the others at the next call.
 """
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import pickle
 import time
@@ -28,7 +31,7 @@ from .failure import Failure, RankError
 _PIECE = 4 << 20  # bytes of a value of the store, which is limited
 _FIRST_WAIT, _LONGEST_WAIT = 0.001, 0.1  # seconds between two looks at the store
 _RESULT = "result"
-_begun: collections.Counter[str] = collections.Counter()  # agreements by the name of the process group
+_BEGUN = "begun"  # how many agreements the first rank has begun
 
 
 class Agreement:
@@ -40,10 +43,12 @@ class Agreement:
     """
 
     def __init__(self, store: Any, rank: int, ranks: Sequence[int], seconds: float) -> None:
+        """store: of these ranks, for all of their agreements."""
         self.rank, self.ranks, self.seconds = rank, tuple(ranks), seconds
         self.over: Exception | None = None
         self.known: Exception | None = None
-        self._store, self._round, self._collecting = store, 0, False
+        self._store, self._collecting = store, False
+        self._number = self._round = 0  # of this agreement, once this rank takes part in it, and of its latest exchange
         self._last: list[str] = []  # what this rank has written in the latest round
 
     @classmethod
@@ -52,9 +57,7 @@ class Agreement:
         group = group or dist.group.WORLD
         assert group is not None, "there is a process group"
         store, name, seconds = store_of(group)
-        _begun[name] += 1
-        ranks = dist.get_process_group_ranks(group)
-        return cls(dist.PrefixStore(f"lowtide/{name}/{_begun[name]}", store), dist.get_rank(), ranks, seconds)
+        return cls(dist.PrefixStore(f"lowtide/{name}", store), dist.get_rank(), dist.get_process_group_ranks(group), seconds)
 
     @property
     def is_first(self) -> bool:
@@ -71,19 +74,14 @@ class Agreement:
         """
         if self.over is not None:
             raise self.over
-        self._round += 1
-        done, self._last = self._last, []
-        failure = None if error is None else Failure.of(self.rank, error, left=False)
-        self._write(str(self.rank), (stage, value, failure))
-        if self.is_first:
-            self._collecting = True
-            result = self._collected(stage, self.seconds + more)
-            self._write(_RESULT, result)
-            self._collecting = False
-        else:  # the first rank waits for the others as long, and is then to write
-            result = self._read(_RESULT, self.seconds * 2 + more)
-            if result is None:
-                result = Failure.absent([self.ranks[0]], stage, self.seconds * 2 + more)
+        done: list[str] = []
+        result: Any = self._missing_first(stage, self.seconds + more)
+        if result is None:
+            self._round += 1
+            done, self._last = self._last, []
+            failure = None if error is None else Failure.of(self.rank, error, left=False)
+            self._write(str(self.rank), (stage, value, failure))
+            result = self._result(stage, more)
         if isinstance(result, Failure):
             raised = error if error is not None and result.rank == self.rank else result.raised()
             self.over = raised if result.left else None
@@ -113,8 +111,11 @@ class Agreement:
         if self.over is not None:
             return
         failure = Failure.of(self.rank, error, left=True)
-        self.over = failure.raised()
         try:
+            missing = self._missing_first("", self.seconds)
+            self.over = failure.raised()
+            if missing is not None:
+                return
             if self._collecting:
                 self._write(_RESULT, failure)
                 return
@@ -126,13 +127,59 @@ class Agreement:
             pass
 
     def __enter__(self) -> Agreement:
+        if self.is_first:
+            self._begin()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is not None:
             self.fail(error)
 
+    def _result(self, stage: str, more: float) -> Any:
+        """What has become of an exchange, once this rank has written its value."""
+        if not self.is_first:  # the first rank waits for the others as long, and is then to write
+            result = self._read(_RESULT, self.seconds * 2 + more)
+            return Failure.missing([self.ranks[0]], stage, self.seconds * 2 + more) if result is None else result
+        self._collecting = True
+        result = self._collected(stage, self.seconds + more)
+        self._write(_RESULT, result)
+        self._collecting = False
+        return result
+
+    # ---- the number of this agreement
+
+    def _begin(self) -> None:
+        """The first rank begins the next agreement, unless it has begun this one."""
+        self._number = self._number or self._added(_BEGUN, 1)
+
+    def _missing_first(self, stage: str, seconds: float) -> Failure | None:
+        """This rank takes part from now on.  A failure if the first rank has not begun within that time."""
+        if self.is_first:
+            self._begin()
+        own = f"latest of {self.rank}"  # the number of the latest agreement that this rank has taken part in, or passed over
+        deadline, wait = time.monotonic() + seconds, _FIRST_WAIT
+        while not self._number:
+            if self._added(_BEGUN, 0) > self._added(own, 0):
+                self._number, self._round = self._added(own, 1), 1
+                result = self._written(_RESULT)
+                self._round = 0
+                if isinstance(result, Failure) and self.rank in result.absent:
+                    self._number = 0
+            elif time.monotonic() > deadline:
+                return Failure.missing([self.ranks[0]], stage, seconds)
+            else:
+                time.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+        return None
+
     # ---- the store
+
+    def _added(self, name: str, more: int) -> int:
+        """A count in the store, which becomes so much more."""
+        try:
+            return int(self._store.add(name, more))
+        except RuntimeError as error:
+            raise self._without_store(error) from error
 
     def _collected(self, stage: str, seconds: float) -> list[Any] | Failure:
         """What all ranks have written within that time, or why not."""
@@ -150,7 +197,7 @@ class Agreement:
                     return Failure.elsewhere(rank, its_stage, self.rank, stage)
             if len(found) < len(self.ranks):
                 if time.monotonic() > deadline:
-                    return Failure.absent([r for r in self.ranks if r not in found], stage, seconds)
+                    return Failure.missing([r for r in self.ranks if r not in found], stage, seconds)
                 time.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
         return [found[rank] for rank in self.ranks]
@@ -164,7 +211,7 @@ class Agreement:
         return written
 
     def _written(self, name: str) -> Any:
-        key = f"{self._round}/{name}"
+        key = f"{self._number}/{self._round}/{name}"
         try:
             if not self._store.check([key]):
                 return None
@@ -174,7 +221,7 @@ class Agreement:
         return pickle.loads(zlib.decompress(data))  # of the ranks of one job, which trust each other
 
     def _write(self, name: str, value: object) -> None:
-        key, data = f"{self._round}/{name}", zlib.compress(pickle.dumps(value), 1)
+        key, data = f"{self._number}/{self._round}/{name}", zlib.compress(pickle.dumps(value), 1)
         pieces = [data[i:i + _PIECE] for i in range(0, len(data), _PIECE)]
         try:
             for i, piece in enumerate(pieces):

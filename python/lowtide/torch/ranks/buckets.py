@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...frontend.errors import CaptureError
-from ..compat.distributed import bucket_limits, running_ddp, splits_parameters
+from ..compat.distributed import bucket_limits, parameters_of, running_ddp, splits_parameters
 
 if TYPE_CHECKING:
     import torch
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 def bucket_bytes(ddp: DistributedDataParallel) -> int:
     """Bytes of the buckets in which DDP gathers the gradients of its parameters."""
-    ignored = set(getattr(ddp, "parameters_to_ignore", ()))
-    return sum(p.numel() * p.element_size() for name, p in ddp.module.named_parameters() if p.requires_grad and name not in ignored)
+    return sum(p.numel() * p.element_size() for p in parameters_of(ddp))
 
 
 def check_parallel(ddp: DistributedDataParallel) -> None:

@@ -20,13 +20,14 @@ class RankError(RuntimeError):
 @dataclass(frozen=True)
 class Failure:
     """rank: whose; words: of the error.  kind: of the error that the other ranks raise, with these arguments beside the words.
-    left: has the rank left the agreement?"""
+    left: has the rank left the agreement?  absent: ranks that did not come, all of which is theirs."""
 
     rank: int
     words: str
     kind: str
     arguments: tuple[Any, ...]
     left: bool
+    absent: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, rank: int, error: BaseException, *, left: bool) -> Failure:
@@ -41,11 +42,11 @@ class Failure:
         return cls(rank, f"rank {rank} {what}", "", (rank,), left)
 
     @classmethod
-    def absent(cls, ranks: list[int], stage: str, seconds: float) -> Failure:
+    def missing(cls, ranks: list[int], stage: str, seconds: float) -> Failure:
         named = some(list(map(str, ranks)))
         return cls(ranks[0], f"rank{'s' if len(ranks) > 1 else ''} {named} did not come to {stage} within {seconds:g} s, the time "
                    "limit of the process group (init_process_group(timeout=)) and of searches that it may wait for: all ranks make the "
-                   "same calls of Lowtide, in the same order", "", tuple(ranks), True)
+                   "same calls of Lowtide, in the same order", "", tuple(ranks), True, tuple(ranks))
 
     @classmethod
     def elsewhere(cls, rank: int, its_stage: str, first: int, stage: str) -> Failure:

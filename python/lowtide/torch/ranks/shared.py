@@ -44,6 +44,11 @@ def refuse_shared(module: torch.nn.Module, who: str, *, takes_parts: bool = Fals
                                "train it without Lowtide")
 
 
+def has_parts(module: torch.nn.Module) -> bool:
+    """Has it parameters of which each rank holds a part (tensor parallelism)?"""
+    return any(map(_is_dtensor, module.parameters()))
+
+
 def beside_sharded(args: list[Any]) -> str | None:
     """Words for a graph that runs on parameters which FSDP has gathered for it; None for any other.
 
