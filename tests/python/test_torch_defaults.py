@@ -5,6 +5,8 @@ import enum
 import functools
 import inspect
 import pickle
+import sys
+import types
 
 import pytest
 
@@ -131,3 +133,21 @@ def test_a_compile_that_copies_its_arguments_copies_no_module(monkeypatch):
     again = real(planned._orig_mod, **planned._compile_kwargs)
     again(x).backward()
     assert model.layer.weight.grad is not None and lowtide.torch.reports()[-1].budget
+
+
+def test_torchtitan_takes_the_name_for_models_with_flex_attention(monkeypatch):
+    def chosen(model, backend):
+        if backend not in ("inductor", "aot_eager"):
+            raise ValueError(f"no kernel of flex attention in {backend}")
+        return backend
+
+    torchtitan = types.ModuleType("torchtitan.distributed.compile")
+    torchtitan._maybe_regional_inductor_backend = chosen
+    monkeypatch.setitem(sys.modules, torchtitan.__name__, torchtitan)
+    for _ in range(2):
+        lowtide.torch.set_default(budget="90%")
+    assert torchtitan._maybe_regional_inductor_backend(Body(), "lowtide") == "lowtide"
+    assert torchtitan._maybe_regional_inductor_backend(Body(), "inductor") == "inductor"
+    with pytest.raises(ValueError, match="no kernel"):
+        torchtitan._maybe_regional_inductor_backend(Body(), "eager")
+    assert torchtitan._maybe_regional_inductor_backend.__wrapped__ is chosen

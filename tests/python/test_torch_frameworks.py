@@ -1,5 +1,5 @@
-"""Frameworks that bring the loop: docs/how-to/train-with-hugging-face.md, docs/how-to/train-with-lightning.md, and that what is
-trained there is what is trained without a plan."""
+"""Frameworks that bring the loop (docs/how-to/train-with-hugging-face.md, train-with-lightning.md, train-with-trl-and-peft.md,
+train-with-diffusers.md), and that what is trained there is what is trained without a plan."""
 
 import functools
 import sys
@@ -32,6 +32,8 @@ def alone(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("page", "frameworks"), [
     ("docs/how-to/train-with-hugging-face.md", ["transformers", "accelerate"]),
     ("docs/how-to/train-with-lightning.md", ["lightning"]),
+    ("docs/how-to/train-with-trl-and-peft.md", ["transformers", "peft", "trl"]),
+    ("docs/how-to/train-with-diffusers.md", ["diffusers", "accelerate"]),
 ])
 def test_the_how_to_runs(page, frameworks, monkeypatch):
     for name in frameworks:

@@ -29,6 +29,7 @@ from ..settings import OptimizeOptions, Settings
 from ..tensors.arguments import arguments, tensors_in
 from ..tracing.against_eager import note_tracing
 from ..tracing.log_calls import logs_behind
+from ..tracing.required_gradients import pass_over_hooks
 from .rehearsing import copied_arguments, generators_kept, gpus_of, stand_ins
 from .sharded import is_sharded, optimize_sharded
 
@@ -42,6 +43,7 @@ _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
 # torch.compile hands the same dict to every graph of one model; its group keeps it, so that its id stays its own,
 # and lives as long as one of the graphs.
 _groups: weakref.WeakValueDictionary[int, Group] = weakref.WeakValueDictionary()
+pass_over_hooks()
 
 
 @takes_whole_graphs

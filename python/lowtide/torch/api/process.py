@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+import functools
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 from ...frontend import defaults
 from ..settings import Settings, StepOptions, check_names
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _MODELS_OWN = ("optimizer", "update")  # options that are of one model
 _NAME = "LOWTIDE"
+_OF_TORCHTITAN = "torchtitan.distributed.compile", "_maybe_regional_inductor_backend"  # what chooses its compiler
+_OURS = "_lowtide_chosen"
 
 
 def set_default(*, budget: int | str | None = None, **options: Unpack[DefaultOptions]) -> None:
@@ -32,7 +36,8 @@ def set_default(*, budget: int | str | None = None, **options: Unpack[DefaultOpt
     set_default gives are read from the environment: LOWTIDE_BUDGET, LOWTIDE_TECHNIQUES, ... (frontend/defaults.py).
 
     Where Hugging Face's accelerate is installed, "lowtide" becomes one of its backends: of `Accelerator(dynamo_backend="lowtide")`
-    and of `TrainingArguments(torch_compile_backend="lowtide")`, which accept the names of an enumeration alone.
+    and of `TrainingArguments(torch_compile_backend="lowtide")`, which accept the names of an enumeration alone.  Where torchtitan
+    is imported, `CompileConfig(backend="lowtide")` compiles its models with flex attention, too.
 
     Raises ValueError or TypeError that names the wrong option.
     """
@@ -45,6 +50,23 @@ def set_default(*, budget: int | str | None = None, **options: Unpack[DefaultOpt
     defaults.replace(given)
     if importlib.util.find_spec("accelerate") is not None:
         add_member(importlib.import_module("accelerate.utils").DynamoBackend, _NAME)
+    _be_taken_by_torchtitan()
+
+
+def _be_taken_by_torchtitan() -> None:
+    """Let torchtitan compile flex attention with our backend.  It refuses all names but two, since other backends have no kernel of it;
+    fused kernels do."""
+    module, name = sys.modules.get(_OF_TORCHTITAN[0]), _OF_TORCHTITAN[1]
+    real = getattr(module, name, None)
+    if real is None or hasattr(real, _OURS):
+        return
+
+    @functools.wraps(real)
+    def chosen(model: Any, backend: Any) -> Any:
+        return backend if backend == _NAME.lower() else real(model, backend)
+
+    setattr(chosen, _OURS, True)
+    setattr(module, name, chosen)
 
 
 def add_member(names: type[enum.Enum], name: str) -> None:

@@ -28,7 +28,7 @@ with optional("calls that log behind a graph, and notes of code that asks whethe
     VARIABLES = variables
 
 __all__ = ["ASKS_OF_TRACING", "VARIABLES", "DebuggingVariable", "LoggingLoggerVariable", "TorchInGraphFunctionVariable", "as_eager_calls",
-           "dict_variable", "foreach_lerp", "getattr_and_trace"]
+           "breaks_at_required_gradients", "dict_variable", "foreach_lerp", "getattr_and_trace"]
 
 foreach_lerp = torch._foreach_lerp_
 
@@ -39,6 +39,12 @@ ASKS_OF_TRACING = {torch.compiler.is_compiling, torch.compiler.is_dynamo_compili
 def dict_variable(items: dict[Any, Any]) -> Any:
     """A dict of values that are traced."""
     return variables.ConstDictVariable(items, dict) if before(2, 14) else variables.ConstDictVariable(items)
+
+
+def breaks_at_required_gradients(tx: Any) -> bool:
+    """Would Dynamo break the graph where a tensor that the graph has made is to require gradients?  It first tries without a break,
+    and traces again if a result depends on that tensor."""
+    return bool(tx.one_graph or getattr(tx.speculation_log, "graph_break_on_requires_grad_", True))
 
 
 @contextlib.contextmanager
