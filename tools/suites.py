@@ -22,7 +22,8 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTHING_TO_RUN = 5  # Pytest's word for it: where a suite's own import is skipped, as without torch.
-IMPORTED = ["numpy", "torch", "torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.compile_fx", "lowtide.torch"]
+IMPORTED = ["numpy", "torch", "torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.compile_fx", "lowtide.torch",
+            "torch.export._trace", "torch.distributed.tensor.experimental"]  # the last two with the first graph that is compiled
 # Those that take longest, for a folder that has no times of an earlier run.
 LONGEST = ["python.test_torch_matrix", "python.test_torch_fsdp", "python.test_torch_ddp", "python.test_torch_fused",
            "python.test_jax", "python.test_torch_transforms", "python.test_torch_collectives", "python.test_capture_mesh",
@@ -131,7 +132,8 @@ def main() -> int:
     build, folder = given.build.resolve(), given.results.resolve()
     os.chdir(ROOT)
     os.environ |= {"LOWTIDE_BUILD": build.name, "LOWTIDE_BIN": str(build / "lowtide"), "PYTHONDONTWRITEBYTECODE": "1",
-                   "LOWTIDE_BENCH": str(build / "lowtide_bench"), "LOWTIDE_SOURCE_DIR": str(ROOT)}
+                   "LOWTIDE_BENCH": str(build / "lowtide_bench"), "LOWTIDE_SOURCE_DIR": str(ROOT),
+                   "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # those of hypothesis and others would be compiled for every suite
     # Two suites on two cores have four threads, which would otherwise wait for one another by spinning.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # Else Inductor compiles and runs two programs for each set of instructions that the processor says it has.
