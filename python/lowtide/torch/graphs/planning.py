@@ -94,7 +94,7 @@ class Terms:
     budget: int | None
     start: lowtide.Plan | None = None
     agreed: Assignment | None = None
-    given: int | None = None
+    given: int | str | None = None
     beside: int = 0
 
 
@@ -274,8 +274,8 @@ class GraphPlanner:
         if link is not None:
             settings = replace(settings, link=link, host_budget=host_budget)
         constraints, budget, counted = ranks.terms(program.graph.hash, terms.constraints, budget, counted, in_bytes)
-        agreed = replace(terms, constraints=constraints, budget=None, given=budget + beside)  # so at other sizes ranks agree as well
-        return replace(counting(counted, constraints), budget=budget), agreed
+        given = budget + beside if isinstance(budget, int) else budget  # of all ranks, so that they agree at other sizes as well
+        return replace(counting(counted, constraints), budget=budget), replace(terms, constraints=constraints, budget=None, given=given)
 
     # ---- plan
 
