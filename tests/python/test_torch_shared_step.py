@@ -14,6 +14,9 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 
 import lowtide.torch
 import torch.distributed as dist
+from lowtide.frontend.planning.sharing import GraphToPlan
+from lowtide.torch.graphs.sharded_step import Run, ShardedStep
+from lowtide.torch.ranks.gathered import Unit
 from lowtide.torch.step_errors import UnknownParameter, UpdateError
 from rank_models import Net, built
 from rank_support import ranks
@@ -166,3 +169,12 @@ def fully_sharded(module):
 def test_what_is_no_step_is_refused_on_all_ranks_and_the_model_trains_as_ever(both, kind, how, words):
     for said, trains in both(_refused, kind, how):
         assert words in said and trains, said
+
+
+def test_one_update_after_the_backward_is_a_moment_of_a_step_under_fsdp2():
+    unit = Unit(always=50, gradients=30, whole=100, flat=100, reduced=200)
+    for update in (0, 1000):
+        step = ShardedStep([unit], {}, 8, 1, update)
+        step.add(Run(0, 0, 0, 0, {}))
+        _, between = step.passes({0: GraphToPlan(None, 7, 0)})
+        assert max([moment.others for moment in between if not moment.waiting], default=0) == (50 + 8 + 30 + 1000 + 7 if update else 0)
