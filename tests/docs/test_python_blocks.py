@@ -28,6 +28,7 @@ ELSEWHERE = {  # the suites that run these pages
     "docs/how-to/train-with-lightning.md": "tests/python/test_torch_frameworks.py",
     "docs/how-to/train-with-trl-and-peft.md": "tests/python/test_torch_frameworks.py",
     "docs/how-to/train-with-diffusers.md": "tests/python/test_torch_frameworks.py",
+    "docs/how-to/train-with-torchtitan.md": "tests/python/test_torch_torchtitan.py",
     "docs/how-to/write-a-solver.md": "tests/python/test_solver.py",
     "docs/how-to/replace-a-part-of-hiremate.md": "tests/python/test_hierarchy.py"}
 # where a page says sizes or budgets that are for more than a test can wait for: a quarter, so that tensors are a sixteenth
