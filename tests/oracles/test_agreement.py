@@ -62,11 +62,11 @@ def compare(lines):
 def test_random_plans_and_mutations():
     dump = program("dump_cases")
     for seed in range(SCALE):
-        with subprocess.Popen([dump, str(seed), "1000"], stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen([dump, str(seed), "400"], stdout=subprocess.PIPE, text=True) as process:
             verdicts = compare(process.stdout)
         assert process.returncode == 0
-        assert verdicts.total() >= 25_000
-        assert min(verdicts[True], verdicts[False]) >= 5_000
+        assert verdicts.total() >= 10_000
+        assert min(verdicts[True], verdicts[False]) >= 2_000
 
 
 # The stride leaves some thousand plans of each program; large graphs stay out, and of the solvers' plans of random graphs

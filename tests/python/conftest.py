@@ -7,6 +7,11 @@ import sys
 import pytest
 
 
+# Most of the time that JAX takes here is LLVM's for the code of each step; in long runs it optimizes it.
+if int(os.environ.get("LOWTIDE_TEST_SCALE", "1")) < 10:
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def unmeasured_guards():
     """Dynamo flushes the processor's caches after each compilation, to know how long its guards take."""
@@ -21,6 +26,12 @@ def kernels_of_eager_execution():
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         os.environ.setdefault("LOWTIDE_INNER", "eager")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def counted_work():
+    """Searches that are given no limit end by their work, alike on every machine, long before their second is over."""
+    os.environ.setdefault("LOWTIDE_WORK", "100000")
 
 
 @pytest.fixture

@@ -55,15 +55,15 @@ void sweep(Order order, int graphs) {
   }
 }
 
-TEST_CASE("conformance: random graphs in any order") { sweep(Order::free, samples(250, 600)); }
+TEST_CASE("conformance: random graphs in any order") { sweep(Order::free, samples(120, 600)); }
 
 TEST_CASE("conformance: random graphs in the given order") {
-  sweep(Order::given, samples(250, 600));
+  sweep(Order::given, samples(120, 600));
 }
 
 TEST_CASE("conformance: random graphs with a link to the host") {
   const solve::SolverTable table = driver::all_solvers();
-  for (int i = 0; i < samples(150, 300); ++i) {
+  for (int i = 0; i < samples(80, 300); ++i) {
     const auto seed = static_cast<std::uint64_t>(i) + 700000;
     CAPTURE(seed);
     Random random(seed);
@@ -78,7 +78,7 @@ TEST_CASE("conformance: random graphs with a link to the host") {
 
 TEST_CASE("conformance: least memory within a time limit") {
   const solve::SolverTable table = driver::all_solvers();
-  for (int i = 0; i < samples(150, 300); ++i) {
+  for (int i = 0; i < samples(80, 300); ++i) {
     const auto seed = static_cast<std::uint64_t>(i) + 500000;
     CAPTURE(seed);
     Random random(seed);
