@@ -72,9 +72,10 @@ TEST_CASE("network ops: the bound holds for brute force, and is that of the lane
     Random random(static_cast<std::uint64_t>(seed));
     const Graph graph = small_graph(random, 2 + random.below(5));
     if (graph.tensor_count() > 9) continue;
-    const auto curve = oracle::all_tradeoffs(graph, oracle::no_link(Order::free));
+    const Order order = random.chance(0.5) ? Order::given : Order::free;
+    const auto curve = oracle::all_tradeoffs(graph, oracle::no_link(order));
     REQUIRE_FALSE(curve.empty());
-    const Ticks bound = driver::network_bound(graph);
+    const Ticks bound = driver::network_bound(graph, order);
     CHECK(bound >= graph.least_time());
     CHECK(bound <= curve.front().duration);
     tight += bound == curve.front().duration ? 1 : 0;
@@ -93,7 +94,7 @@ TEST_CASE("network ops: heads and tails are part of the bound") {
                           .keep({2})
                           .graph();
   CHECK(graph.least_time() == Ticks(100));
-  CHECK(driver::network_bound(graph) == Ticks(170));
+  CHECK(driver::network_bound(graph, Order::free) == Ticks(170));
 }
 
 TEST_CASE("network ops: every solver's plan holds, and what is proven is true") {

@@ -93,6 +93,24 @@ TEST_CASE("overlap: a wait is put off behind what need not wait, with the frees 
   CHECK(moved(graph, "c0 c1 c2 f0 f1 c3 c4 f3", 79) == "c0 c1 c2 f0 f1 c3 c4 f3");
 }
 
+TEST_CASE("overlap: a gather is issued before a reduction that is due later, unless the graph forbids it") {
+  // Op 0 computes (100) what op 1 reduces (30); op 3 gathers (40) for op 4, which computes (100).
+  const auto graph = [](Sketch::Indices after) {
+    return Sketch({1, 8, 8, 50, 4})
+        .op({}, {1}, 100)
+        .op({1}, {2}, 30)
+        .network()
+        .op({0}, {3}, 40)
+        .network()
+        .after(after)
+        .op({3}, {4}, 100)
+        .keep({2, 4})
+        .graph();
+  };
+  CHECK(moved(graph({}), "c0 c1 c2 c3 f1 f3", 200) == "c2 c0 c1 c3 f1 f3");
+  CHECK(moved(graph({1}), "c0 c1 c2 c3 f1 f3", 200) == "c0 c1 c2 c3 f1 f3");
+}
+
 TEST_CASE("overlap: random plans stay legal, within the limit, and take no longer") {
   int shorter = 0;
   for (int seed = 0; seed < samples(400); ++seed) {
@@ -115,11 +133,6 @@ TEST_CASE("overlap: random plans stay legal, within the limit, and take no longe
     REQUIRE_MESSAGE(verdict.ok, why);
     CHECK(verdict.cost.duration <= cost.duration);
     shorter += verdict.cost.duration < cost.duration ? 1 : 0;
-    std::vector<OpId> before, after;
-    for (const auto& [from, to] : {std::pair(&plan, &before), std::pair(&better, &after)})
-      for (const Step& step : from->steps)
-        if (step.is_compute() && graph.on_network(step.op())) to->push_back(step.op());
-    CHECK(before == after);
   }
   CHECK((kSanitized || shorter > samples(50)));
 }

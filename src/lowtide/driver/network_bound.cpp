@@ -6,6 +6,9 @@
 // release times and tails. If ops may be interrupted, that schedule is found by always running the
 // op with the longest tail among those that have been released; its length bounds all others.
 //
+// With the given order first computations alone, of which nothing is freed, take no longer than any
+// plan: recomputations, frees and transfers only make others wait.
+//
 // Source: Jackson's preemptive schedule; Carlier, The one-machine sequencing problem (1982).
 //
 // Invariant: heads and tails follow only links by tensors: an op waits until what it reads exists.
@@ -21,6 +24,7 @@
 #include <vector>
 
 #include "lowtide/base/id_vector.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::driver {
 
@@ -74,11 +78,19 @@ Ticks preemptive_length(std::vector<Job> jobs) {
   return length;
 }
 
+Ticks first_computations_time(const Graph& graph) {
+  if (graph.has_tensors_on_host())
+    return first_computations_time(Graph(graph).with_homes_on_device());
+  Plan plan;
+  for (const OpId op : graph.order()) plan.steps.push_back(Step::compute(op));
+  return simulate(graph, plan).cost.duration;
+}
+
 }  // namespace
 
-Ticks network_bound(const Graph& graph) {
+Ticks network_bound(const Graph& graph, Order order) {
   const Chains heads = heads_of(graph), tails = tails_of(graph);
-  Ticks bound = graph.least_time();
+  Ticks bound = order == Order::given ? first_computations_time(graph) : graph.least_time();
   for (const bool network : {false, true}) {
     std::vector<Job> jobs;
     for (const OpId op : graph.order())

@@ -33,7 +33,7 @@ Problem on_compute_lane_alone(const Problem& original, const Graph& graph) {
 
 NetworkReduction::NetworkReduction(const Problem& original)
     : original_(original),
-      least_(network_bound(original.graph)),
+      least_(network_bound(original.graph, original.order)),
       runs_once_(network_runs_once(original.graph)),
       graph_(Graph(original.graph).without_network_lane()),
       problem_(on_compute_lane_alone(original, graph_)) {}

@@ -2,10 +2,11 @@
 //
 // Idea: two passes over the steps, each of which moves steps one place at a time past neighbours
 // that do not depend on them, and keeps account of the bytes in use.
-//   1. Issue. Going back from the end, each network op gets the latest start at which it and those
-//      after it still arrive before their readers, if computing never waited. It is issued at the
-//      last step by which that time has come, or as soon after it as memory allows. Issued earlier
-//      than that, it would only hold memory.
+//   1. Issue. A network op is due when its first reader runs, if computing never waited. Going back
+//      from the one that is due last, each gets the latest start at which it and those that are due
+//      later arrive in time. It is issued at the last step by which that time has come, or as soon
+//      after it as memory allows; before others only if they are due later. Issued earlier than
+//      that, it would only hold memory.
 //   2. Wait. Going forward, an op that would wait for the network is put off behind the steps after
 //      it, until what it waits for has arrived, or something needs its result.
 // Both are repeated while the plan becomes shorter.
@@ -13,13 +14,15 @@
 // Source: what FSDP2, SimpleFSDP and Inductor's reordering of collectives do, here with the bytes of
 // each step known.
 //
-// Invariant: the plan stays legal, its peak within the limit, the order of network ops as it was.
+// Invariant: the plan stays legal, its peak within the limit. Network ops that must keep an order,
+// since ranks that plan alone must agree on it, have that order in the graph (`after`).
 //
 // Loses: which tensors are kept was decided before, as if nothing overlapped; the passes move ops,
 // and recompute none.
 #include "lowtide/driver/overlap.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -73,7 +76,7 @@ class Overlap {
     Step step;
     Bytes during, after = {};  // bytes in use
     bool first = false;        // of a computation: the op's first
-    Ticks latest = {};         // of a network op: its latest start
+    Ticks due = {}, latest = {};  // of a network op: when it must end, its latest start
   };
 
   bool computes(const Entry& entry) const { return entry.step.is_compute(); }
@@ -104,7 +107,8 @@ class Overlap {
     if (!computes(earlier) || !computes(later)) return false;
     const OpId a = earlier.step.op(), b = later.step.op();
     return a == b || graph_.is_barrier(a) || graph_.is_barrier(b) || among(graph_.after(b), a) ||
-           (sends(earlier) && sends(later)) || (given_ && earlier.first && later.first);
+           (sends(earlier) && sends(later) && earlier.due <= later.due) ||
+           (given_ && earlier.first && later.first);
   }
   // Whether the step ends, makes, changes or copies one of the tensors.
   bool touches(const Entry& entry, std::span<const TensorId> tensors) const {
@@ -130,23 +134,28 @@ class Overlap {
   void find_latest_starts() {
     Ticks end;
     for (const Entry& entry : entries_) end += time(entry);
-    // When the tensor is needed next, going backwards; the time by which the network is needed.
+    // When the tensor is needed next, going backwards.
     IdVector<TensorId, Ticks> needed(graph_.tensor_count(), Ticks::max());
-    Ticks clock = end, next = Ticks::max();
+    Ticks clock = end;
+    std::vector<Entry*> network;
     for (std::size_t i = entries_.size(); i-- > 0;) {
       Entry& entry = entries_[i];
       clock -= time(entry);
       if (sends(entry)) {
-        Ticks by = std::min(next, end);
+        entry.due = end;
         for (const TensorId output : graph_.outputs(entry.step.op()))
-          by = std::min(by, needed[output]);
-        next = entry.latest = by - graph_.time(entry.step.op());
+          entry.due = std::min(entry.due, needed[output]);
+        network.push_back(&entry);
       }
       if (computes(entry))
         for (const TensorId input : graph_.inputs(entry.step.op())) needed[input] = clock;
       else
         needed[entry.step.tensor()] = clock;
     }
+    std::ranges::stable_sort(network, std::greater(), &Entry::due);
+    Ticks next = end;
+    for (Entry* entry : network)
+      next = entry->latest = std::min(entry->due, next) - graph_.time(entry->step.op());
   }
 
   // Issues the network op at `at` earlier; `clock` is when computing reaches it.

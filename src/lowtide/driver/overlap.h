@@ -7,8 +7,8 @@
 namespace lowtide::driver {
 
 // The plan with its network ops issued earlier, and with the ops that wait for them later, as far
-// as the peak stays within `limit`; or the plan itself if none of that makes it shorter. Network
-// ops keep their order, so that all ranks agree. The plan must be legal, and without transforms.
+// as the peak stays within `limit`; or the plan itself if none of that makes it shorter. The same
+// plan gives the same result on all ranks. The plan must be legal, and without transforms.
 Plan overlapped(const Problem& problem, const Plan& plan, Bytes limit);
 
 }  // namespace lowtide::driver
