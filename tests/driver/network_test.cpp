@@ -1,13 +1,12 @@
 // Graphs with network ops: every solver's answer is verified with the network lane, and what it
 // proves is held against brute force.
-#include "lowtide/driver/network_reduction.h"
-
 #include <doctest/doctest.h>
 
 #include "lowtide/driver/curve.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/driver/fit.h"
 #include "lowtide/driver/network_bound.h"
+#include "lowtide/driver/network_reduction.h"
 #include "lowtide/plan/plan_file.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
@@ -140,8 +139,7 @@ TEST_CASE("network ops: over a link to the host as well") {
     const auto curve = oracle::all_tradeoffs(graph, link);
     const auto& point = curve[random.below(curve.size())];
     const Question question{{.graph = graph, .budget = point.peak, .machine = link.machine}};
-    const driver::Answer answer =
-        driver::solve(solvers, question, by_work(30'000));
+    const driver::Answer answer = driver::solve(solvers, question, by_work(30'000));
     check_answer(question, answer.outcome, curve);
   }
 }
@@ -161,8 +159,7 @@ TEST_CASE("network ops: a plan that is the shortest on both lanes is proven so")
                           .graph();
   CHECK(own_duration(graph) == Ticks(280));
   const Question question{{.graph = graph, .budget = Bytes::max()}};
-  const driver::Answer answer =
-      driver::solve(driver::all_solvers(), question, by_work(30'000));
+  const driver::Answer answer = driver::solve(driver::all_solvers(), question, by_work(30'000));
   CHECK(answer.outcome.cost.duration <= Ticks(280));
   CHECK(answer.outcome.bound.duration == Ticks(240));
 }

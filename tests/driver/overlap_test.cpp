@@ -93,7 +93,9 @@ TEST_CASE("overlap: a wait is put off behind what need not wait, with the frees 
   CHECK(moved(graph, "c0 c1 c2 f0 f1 c3 c4 f3", 79) == "c0 c1 c2 f0 f1 c3 c4 f3");
 }
 
-TEST_CASE("overlap: a gather is issued before a reduction that is due later, unless the graph forbids it") {
+TEST_CASE(
+    "overlap: a gather is issued before a reduction that is due later, unless the graph forbids "
+    "it") {
   // Op 0 computes (100) what op 1 reduces (30); op 3 gathers (40) for op 4, which computes (100).
   const auto graph = [](Sketch::Indices after) {
     return Sketch({1, 8, 8, 50, 4})
@@ -122,8 +124,7 @@ TEST_CASE("overlap: random plans stay legal, within the limit, and take no longe
     settings.barrier = 0.02;
     const Graph graph = random_graph(random, settings);
     const Order order = random.chance(0.2) ? Order::given : Order::free;
-    const Plan plan =
-        random_plan(random, graph, {.order = order, .transfers = random.chance(0.3)});
+    const Plan plan = random_plan(random, graph, {.order = order, .transfers = random.chance(0.3)});
     const Cost cost = simulate(graph, plan).cost;
     Problem problem{.graph = graph, .budget = cost.peak, .order = order, .machine = plan.machine};
     if (random.chance(0.7)) problem.budget += Bytes(random.between(0, 40));

@@ -1,20 +1,18 @@
 // Problem: the least duration within a budget over all schedules with transfers.
 // Idea: what may still happen depends on four sets (live tensors, computed ops, valid host copies,
 // space taken on the host) and on clocks: those of the lanes, and of each live tensor when it
-// exists, when its last copy ends and when the last network op that reads or makes it ends. Every clock only ever enters a maximum, so of two states
-// with the same sets the one that is later in no clock is at least as good: A* over states, with
-// the clocks of the compute and the network lane and what each has still to compute first as the
-// estimate, keeping for each
-// four sets the states that no other one dominates.
-// Clocks are rounded where that changes nothing: an existence that neither the compute lane nor the
-// lane out has yet to wait for, an ended copy.
-// Sparing: a free may as well wait until the step that needs its bytes, or its tensor's absence: it
-// takes no time, holds the compute lane no longer than before, and starts no copy later. So frees
-// come only right before a computation or a prefetch, and of those no more than it needs; of a
-// tensor that an op overwrites without need the same holds. A second copy of what the host has
-// already, a prefetch of what nothing may read and the end does not want, and a repeated
-// computation of the same kind only lengthen a schedule.
-// Loses: exponential in tensors and ops.
+// exists, when its last copy ends and when the last network op that reads or makes it ends. Every
+// clock only ever enters a maximum, so of two states with the same sets the one that is later in no
+// clock is at least as good: A* over states, with the clocks of the compute and the network lane
+// and what each has still to compute first as the estimate, keeping for each four sets the states
+// that no other one dominates. Clocks are rounded where that changes nothing: an existence that
+// neither the compute lane nor the lane out has yet to wait for, an ended copy. Sparing: a free may
+// as well wait until the step that needs its bytes, or its tensor's absence: it takes no time,
+// holds the compute lane no longer than before, and starts no copy later. So frees come only right
+// before a computation or a prefetch, and of those no more than it needs; of a tensor that an op
+// overwrites without need the same holds. A second copy of what the host has already, a prefetch of
+// what nothing may read and the end does not want, and a repeated computation of the same kind only
+// lengthen a schedule. Loses: exponential in tensors and ops.
 #include "oracles/brute_force_transfers.h"
 
 #include <algorithm>

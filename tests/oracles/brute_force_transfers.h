@@ -1,7 +1,7 @@
-// The exact answer for tiny graphs over a link to the host, or with network ops: a search over every sequence of compute
-// (in place or not), free, offload and prefetch steps. Written from docs/reference/cost.md and the
-// graph's own fields; it shares no code with room sim or with any solver. InputError for a graph of
-// more than kMostOpsWithTransfers or kMostTensorsWithTransfers.
+// The exact answer for tiny graphs over a link to the host, or with network ops: a search over
+// every sequence of compute (in place or not), free, offload and prefetch steps. Written from
+// docs/reference/cost.md and the graph's own fields; it shares no code with room sim or with any
+// solver. InputError for a graph of more than kMostOpsWithTransfers or kMostTensorsWithTransfers.
 #pragma once
 
 #include <cstddef>

@@ -44,7 +44,8 @@ TEST_CASE("traces: copies have lanes of their own, and recomputations a category
   CHECK(trace.counter.back().time == timeline.cost.duration.count() * 1000);
 }
 
-TEST_CASE("traces: network ops have a lane of their own, and the counter follows the compute lane") {
+TEST_CASE(
+    "traces: network ops have a lane of their own, and the counter follows the compute lane") {
   // gathered 0-40 beside op 1, which ends at 100
   const Graph graph = Sketch({10, 40, 5, 1})
                           .op({0}, {1}, 40)

@@ -88,7 +88,8 @@ TEST_CASE("network: a free waits for the ops on the network that read or make it
   CHECK(duration(graph, "c0 c1 f0 f1") == 100);
 }
 
-TEST_CASE("network: who changes or overwrites a tensor waits for the ops on the network that read it") {
+TEST_CASE(
+    "network: who changes or overwrites a tensor waits for the ops on the network that read it") {
   const Graph changed =
       Sketch({10, 10}).op({0}, {1}, 40).network().op({0}, {}, 10).mutates({0}).keep({1}).graph();
   CHECK(duration(changed, "c0 c1") == 50);
@@ -153,7 +154,9 @@ TEST_CASE("network: begin, end and the clock of the compute lane") {
   CHECK(timeline.clock == std::vector{Ticks(100), Ticks(100), Ticks(140), Ticks(147)});
 }
 
-TEST_CASE("network: no plan takes longer than with all ops on the compute lane, nor less than the lanes") {
+TEST_CASE(
+    "network: no plan takes longer than with all ops on the compute lane, nor less than the "
+    "lanes") {
   for (int seed = 0; seed < samples(300); ++seed) {
     CAPTURE(seed);
     Random random(static_cast<std::uint64_t>(seed));

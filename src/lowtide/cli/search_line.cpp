@@ -1,11 +1,11 @@
 #include "lowtide/cli/search_line.h"
-#include "lowtide/sim/simulate.h"
 
 #include <string>
 
 #include <fmt/format.h>
 
 #include "lowtide/report/units_text.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::cli {
 

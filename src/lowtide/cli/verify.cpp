@@ -49,7 +49,8 @@ void print_json(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
   json["duration_full_link"] = holds && full ? Json(full->count()) : Json();
   json["host_peak"] = priced ? Json(verdict.cost->host_peak.count()) : Json();
   json["overhead_percent"] =
-      holds && priced ? Json(overhead_percent(verdict.cost->duration, own_duration(graph))) : Json();
+      holds && priced ? Json(overhead_percent(verdict.cost->duration, own_duration(graph)))
+                      : Json();
   fmt::print("{}\n", json.dump());
 }
 

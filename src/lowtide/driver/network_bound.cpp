@@ -94,8 +94,7 @@ Ticks network_bound(const Graph& graph, Order order) {
   for (const bool network : {false, true}) {
     std::vector<Job> jobs;
     for (const OpId op : graph.order())
-      if (graph.on_network(op) == network)
-        jobs.push_back({heads[op], graph.time(op), tails[op]});
+      if (graph.on_network(op) == network) jobs.push_back({heads[op], graph.time(op), tails[op]});
     bound = std::max(bound, preemptive_length(std::move(jobs)));
   }
   return bound;

@@ -22,9 +22,8 @@ Problem on_compute_lane_alone(const Problem& original, const Graph& graph) {
   Problem problem = with_graph(original, graph);
   if (problem.time_limit) {
     const Ticks hidden = graph.total_time() - own_duration(original.graph);
-    problem.time_limit = *problem.time_limit > Ticks::max() - hidden
-                             ? Ticks::max()
-                             : *problem.time_limit + hidden;
+    problem.time_limit =
+        *problem.time_limit > Ticks::max() - hidden ? Ticks::max() : *problem.time_limit + hidden;
   }
   return problem;
 }
@@ -41,8 +40,8 @@ NetworkReduction::NetworkReduction(const Problem& original)
 Ticks NetworkReduction::original_bound(Ticks reduced) const {
   // If network ops may be recomputed: a plan takes at least the longer of its two lanes, and so at
   // least half of their sum.
-  const Ticks computing =
-      runs_once_ ? reduced - original_.graph.network_time() : Ticks(reduced.count() / 2 + reduced.count() % 2);
+  const Ticks computing = runs_once_ ? reduced - original_.graph.network_time()
+                                     : Ticks(reduced.count() / 2 + reduced.count() % 2);
   return std::max(least_, computing);
 }
 

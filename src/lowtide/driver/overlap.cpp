@@ -11,8 +11,8 @@
 //      it, until what it waits for has arrived, or something needs its result.
 // Both are repeated while the plan becomes shorter.
 //
-// Source: what FSDP2, SimpleFSDP and Inductor's reordering of collectives do, here with the bytes of
-// each step known.
+// Source: what FSDP2, SimpleFSDP and Inductor's reordering of collectives do, here with the bytes
+// of each step known.
 //
 // Invariant: the plan stays legal, its peak within the limit. Network ops that must keep an order,
 // since ranks that plan alone must agree on it, have that order in the graph (`after`).
@@ -74,8 +74,8 @@ class Overlap {
  private:
   struct Entry {
     Step step;
-    Bytes during, after = {};  // bytes in use
-    bool first = false;        // of a computation: the op's first
+    Bytes during, after = {};     // bytes in use
+    bool first = false;           // of a computation: the op's first
     Ticks due = {}, latest = {};  // of a network op: when it must end, its latest start
   };
 
@@ -93,8 +93,7 @@ class Overlap {
     return bytes;
   }
   Bytes after(const Entry& entry) const {
-    if (entry.step.kind == StepKind::free)
-      return entry.during - graph_.bytes(entry.step.tensor());
+    if (entry.step.kind == StepKind::free) return entry.during - graph_.bytes(entry.step.tensor());
     return computes(entry) ? entry.during - graph_.workspace(entry.step.op()) : entry.during;
   }
   Bytes before(std::size_t at) const { return at == 0 ? before_ : entries_[at - 1].after; }

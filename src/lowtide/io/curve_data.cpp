@@ -1,5 +1,4 @@
 #include "lowtide/io/curve_data.h"
-#include "lowtide/sim/simulate.h"
 
 #include <cmath>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "lowtide/sim/simulate.h"
 #include "lowtide/transforms/together.h"
 
 namespace lowtide::io {

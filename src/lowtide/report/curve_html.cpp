@@ -27,8 +27,8 @@ Json point_json(const Graph& graph, const TradeoffPoint& point) {
           {"peak", planned ? Json(outcome.cost.peak.count()) : Json()},
           {"taken", planned && point.taken ? Json(point.taken->bytes.count()) : Json()},
           {"duration", planned ? Json(outcome.cost.duration.count()) : Json()},
-          {"bound",
-           is_bounded(outcome, own_duration(graph)) ? Json(outcome.bound.duration.count()) : Json()},
+          {"bound", is_bounded(outcome, own_duration(graph)) ? Json(outcome.bound.duration.count())
+                                                             : Json()},
           {"note", clean_text(outcome.note)}};
 }
 

@@ -152,10 +152,9 @@ std::string copied_text(const Lanes& lanes, TickUnit tick) {
 }
 
 std::string network_text(const Lanes& lanes, TickUnit tick) {
-  return fmt::format("{} on the network, {:.1f} % of the time hidden; {}",
-                     ticks_text(lanes.sending, tick),
-                     100 * hidden_share(lanes.sent_hidden, lanes.sending),
-                     waiting_text(lanes, tick));
+  return fmt::format(
+      "{} on the network, {:.1f} % of the time hidden; {}", ticks_text(lanes.sending, tick),
+      100 * hidden_share(lanes.sent_hidden, lanes.sending), waiting_text(lanes, tick));
 }
 
 std::size_t stretch_of(Ticks time, Ticks duration, std::size_t count) {

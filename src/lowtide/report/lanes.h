@@ -46,12 +46,12 @@ struct Moved {
 };
 
 struct Lanes {
-  std::vector<Copy> copies;   // in the order of the steps
-  std::vector<Sent> sent;     // in the order of the steps
-  std::vector<Stall> stalls;  // ascending
-  std::vector<Moved> moved;   // the most bytes first
-  Bytes out, in;              // bytes of all copies each way
-  Ticks copying, hidden;      // of all copies, as of Moved
+  std::vector<Copy> copies;    // in the order of the steps
+  std::vector<Sent> sent;      // in the order of the steps
+  std::vector<Stall> stalls;   // ascending
+  std::vector<Moved> moved;    // the most bytes first
+  Bytes out, in;               // bytes of all copies each way
+  Ticks copying, hidden;       // of all copies, as of Moved
   Ticks sending, sent_hidden;  // of all computations on the network lane, as of Sent
   Ticks stalled;
   bool empty() const { return copies.empty() && sent.empty(); }

@@ -104,8 +104,7 @@ std::optional<std::string> Replay::compute(OpId op, std::span<const TensorId> ov
     start = std::max({start, state(gone).settled, state(gone).network});
     made -= graph_.bytes(gone);
   }
-  for (const TensorId changed : graph_.mutates(op))
-    start = std::max(start, state(changed).network);
+  for (const TensorId changed : graph_.mutates(op)) start = std::max(start, state(changed).network);
   if (graph_.is_barrier(op)) start = std::max({start, out_lane_, in_lane_, network_lane_});
   const Ticks end = checked_add(start, graph_.time(op));
 
@@ -202,7 +201,7 @@ std::optional<std::string> Replay::missing_at_end() const {
   return std::nullopt;
 }
 
-Ticks Replay::duration() const { 
+Ticks Replay::duration() const {
   return std::max({compute_lane_, out_lane_, in_lane_, network_lane_});
 }
 
