@@ -10,6 +10,7 @@
 #include "lowtide/plan/budget.h"
 #include "lowtide/report/plot_text.h"
 #include "lowtide/sim/budget.h"
+#include "lowtide/sim/simulate.h"
 
 #include "document.h"
 
@@ -167,7 +168,7 @@ Objective objective_of(const std::string& word) {
 }
 
 Ticks overhead_limit_of(nb::handle overhead, const Graph& graph) {
-  return overhead_limit(percentage_text("overhead", overhead), graph);
+  return overhead_limit(percentage_text("overhead", overhead), own_duration(graph));
 }
 
 std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph) {

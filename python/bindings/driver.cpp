@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/sim/simulate.h"
 
 #include "problem.h"
 #include "run.h"
@@ -152,7 +153,7 @@ void bind_progress(nb::module_& module) {
           [](const News& n) {
             return if_any(
                 n.cost.has_value(),
-                n.cost ? overhead_percent(n.cost->duration, n.graph->total_time()) / 100 : 0.0);
+                n.cost ? overhead_percent(n.cost->duration, own_duration(*n.graph)) / 100 : 0.0);
           },
           nb::sig("def overhead(self) -> float | None"))
       .def_prop_ro(

@@ -28,6 +28,12 @@ Role role_named(const std::string& word) {
   throw nb::value_error(("role: unknown word \"" + word + "\"").c_str());
 }
 
+Lane lane_named(const std::string& word) {
+  for (const Lane lane : {Lane::compute, Lane::network})
+    if (to_string(lane) == word) return lane;
+  throw nb::value_error(("lane: unknown word \"" + word + "\"").c_str());
+}
+
 // Calls `set(key, value)` for each entry of a dict; one that it does not know is refused.
 template <class Set>
 void each(nb::handle changes, const char* what, Set set) {
@@ -65,6 +71,8 @@ void edit(Op& op, OpLinks& links, nb::handle changes) {
       op.workspace = Bytes(nb::cast<std::int64_t>(value));
     else if (key == "recomputable")
       op.recomputable = nb::cast<bool>(value);
+    else if (key == "lane")
+      op.lane = lane_named(nb::cast<std::string>(value));
     else if (key == "inputs")
       links.inputs = nb::cast<Indices>(value);
     else if (key == "outputs")
@@ -166,7 +174,8 @@ void bind_edited(nb::class_<GraphObject>& graph) {
       "A copy of the graph with other values, by the indices of tensors and ops.\n\n"
       "tensors: of \"name\", \"bytes\", \"role\", \"shape\" and \"dtype\" (None: not said).  ops: "
       "of \"time\", "
-      "\"workspace\", \"recomputable\", \"inputs\", \"outputs\", \"after\", \"mutates\" and "
+      "\"workspace\", \"recomputable\", \"lane\", \"inputs\", \"outputs\", \"after\", \"mutates\" "
+      "and "
       "\"in_place\"; with "
       "\"described\": False the op has no operands, results and arguments any more.  more_tensors: "
       "behind the "

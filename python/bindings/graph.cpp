@@ -112,6 +112,9 @@ void bind_op(nb::module_& module) {
           "recomputable", [](const OpObject& o) { return o.graph->recomputable(o.id); },
           "Whether a plan may compute it more than once.")
       .def_prop_ro(
+          "lane", [](const OpObject& o) { return to_string(o.op().lane); },
+          "\"compute\" or \"network\": where its time passes.")
+      .def_prop_ro(
           "inputs", [](const OpObject& o) { return indices(o.graph->inputs(o.id)); },
           nb::sig("def inputs(self) -> list[int]"), "Indices of tensors.")
       .def_prop_ro(
@@ -241,8 +244,8 @@ void bind_graph(nb::module_& module) {
       .def_prop_ro("num_ops", [](const GraphObject& g) { return g->op_count(); })
       .def_prop_ro("num_tensors", [](const GraphObject& g) { return g->tensor_count(); })
       .def_prop_ro(
-          "duration", [](const GraphObject& g) { return g->total_time().count(); },
-          "Ticks of computing each op once.")
+          "duration", [](const GraphObject& g) { return own_duration(*g).count(); },
+          "Ticks of computing each op once, in the given order.")
       .def_prop_ro("own_peak", &own_peak_of,
                    "The baseline peak in bytes: of the given order, each tensor freed as early as "
                    "possible. Budgets in per cent are shares of it.")

@@ -5,6 +5,7 @@
 
 #include "lowtide/io/text_file.h"
 #include "lowtide/sim/check_plan.h"
+#include "lowtide/sim/simulate.h"
 
 #include "problem.h"
 
@@ -20,7 +21,7 @@ std::string_view status_of(const OutcomeObject& o) {
 bool bounded(const OutcomeObject& o) { return o.supported && o->status != Status::infeasible; }
 
 double overhead_of(const OutcomeObject& o, const Cost& cost) {
-  return overhead_percent(cost.duration, o.asked.graph->total_time()) / 100;
+  return overhead_percent(cost.duration, own_duration(*o.asked.graph)) / 100;
 }
 
 std::optional<PlanObject> plan_of(const OutcomeObject& o) {

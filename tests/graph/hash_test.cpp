@@ -96,6 +96,7 @@ TEST_CASE("every property that planning uses changes the hash") {
       [](Parts& p) { p.ops[0].workspace = Bytes(5); },
       [](Parts& p) { p.ops[0].recomputable = false; },
       [](Parts& p) { p.ops[0].kind = kBarrierKind; },
+      [](Parts& p) { p.ops[0].lane = Lane::network; },
       [](Parts& p) { p.links[1].inputs = {}; },
       [](Parts& p) {
         p.links[2].inputs = {2, 1};

@@ -225,6 +225,9 @@ TEST_CASE("hlo: asynchronous pairs hold operands and result until they are done"
   const OpId start = op_named(graph, "s"), done = op_named(graph, "d");
   CHECK_FALSE(graph.op(start).recomputable);
   CHECK(graph.outputs(done).empty());
+  // Collectives that run beside others, and nothing else.
+  for (std::size_t i = 0; i < graph.op_count(); ++i)
+    CHECK(graph.on_network(OpId(i)) == (OpId(i) == start));
   CHECK(input_names(graph, done) == Names{"a", "s{1}"});
   CHECK(input_names(graph, op_named(graph, "r")) == Names{"s{1}"});
   REQUIRE(graph.after(op_named(graph, "r")).size() == 1);

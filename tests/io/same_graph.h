@@ -28,7 +28,7 @@ inline std::string difference(const Graph& a, const Graph& b) {
     const Op &x = a.op(id), &y = b.op(id);
     if (x.name != y.name || x.kind != y.kind || x.phase != y.phase || x.origin != y.origin ||
         x.attributes != y.attributes || x.time != y.time || x.workspace != y.workspace ||
-        x.recomputable != y.recomputable || !same(a.inputs(id), b.inputs(id)) ||
+        x.recomputable != y.recomputable || x.lane != y.lane || !same(a.inputs(id), b.inputs(id)) ||
         !same(a.outputs(id), b.outputs(id)) || !same(a.after(id), b.after(id)) ||
         !same(a.mutates(id), b.mutates(id)))
       return a.label(id);

@@ -1,19 +1,18 @@
 // Problem: the least duration within a budget over all schedules with transfers.
 // Idea: what may still happen depends on four sets (live tensors, computed ops, valid host copies,
 // space taken on the host) and on clocks: those of the lanes, and of each live tensor when it
-// exists and when its last copy ends. Every clock only ever enters a maximum, so of two states
-// with the same sets the one that is later in no clock is at least as good: A* over states, with
-// the compute lane's clock and what is still to be computed first as the estimate, keeping for each
-// four sets the states that no other one dominates.
-// Clocks are rounded where that changes nothing: an existence that neither the compute lane nor the
-// lane out has yet to wait for, an ended copy.
-// Sparing: a free may as well wait until the step that needs its bytes, or its tensor's absence: it
-// takes no time, holds the compute lane no longer than before, and starts no copy later. So frees
-// come only right before a computation or a prefetch, and of those no more than it needs; of a
-// tensor that an op overwrites without need the same holds. A second copy of what the host has
-// already, a prefetch of what nothing may read and the end does not want, and a repeated
-// computation of the same kind only lengthen a schedule.
-// Loses: exponential in tensors and ops.
+// exists, when its last copy ends and when the last network op that reads or makes it ends. Every
+// clock only ever enters a maximum, so of two states with the same sets the one that is later in no
+// clock is at least as good: A* over states, with the clocks of the compute and the network lane
+// and what each has still to compute first as the estimate, keeping for each four sets the states
+// that no other one dominates. Clocks are rounded where that changes nothing: an existence that
+// neither the compute lane nor the lane out has yet to wait for, an ended copy. Sparing: a free may
+// as well wait until the step that needs its bytes, or its tensor's absence: it takes no time,
+// holds the compute lane no longer than before, and starts no copy later. So frees come only right
+// before a computation or a prefetch, and of those no more than it needs; of a tensor that an op
+// overwrites without need the same holds. A second copy of what the host has already, a prefetch of
+// what nothing may read and the end does not want, and a repeated computation of the same kind only
+// lengthen a schedule. Loses: exponential in tensors and ops.
 #include "oracles/brute_force_transfers.h"
 
 #include <algorithm>
@@ -46,7 +45,7 @@ struct OpRules {
   Mask barred_by = 0;                      // ops after which it is illegal
   Bytes workspace;
   Clock time = 0;
-  bool again = true, barrier = false;
+  bool again = true, barrier = false, network = false;
   std::vector<std::pair<Mask, Mask>> in_place;  // input and output, a bit each
 };
 
@@ -121,6 +120,7 @@ Rules::Rules(const Graph& graph, const Link& link)
     for (TensorId t : graph.mutates(id)) op.mutates |= bit(t.index());
     for (OpId before : graph.after(id)) op.after |= bit(before.index());
     op.barrier = graph.op(id).kind == kBarrierKind;
+    op.network = graph.op(id).lane == Lane::network;
     op.workspace = graph.op(id).workspace;
     op.time = graph.op(id).time.count();
     op.again = graph.op(id).recomputable && !op.barrier && op.makes != 0;
@@ -146,8 +146,8 @@ struct Move {
 
 struct State {
   Mask live = 0, host = 0, space = 0, computed = 0;
-  Clock compute = 0, out = 0, in = 0;
-  std::array<Clock, kMostTensorsWithTransfers> exists{}, settled{};
+  Clock compute = 0, out = 0, in = 0, network = 0;
+  std::array<Clock, kMostTensorsWithTransfers> exists{}, settled{}, sent{};
   Move move;
   std::size_t parent = SIZE_MAX;
   bool dominated = false;
@@ -232,10 +232,11 @@ class Search {
     return !rules_.host_budget || rules_.sum(state.space) <= *rules_.host_budget;
   }
   Clock estimate(const State& state) const {
-    Clock compute = state.compute;
+    Clock compute = state.compute, network = state.network;
     for (std::size_t i = 0; i < rules_.ops.size(); ++i)
-      if ((state.computed & bit(i)) == 0) compute += rules_.ops[i].time;
-    return std::max({compute, state.out, state.in});
+      if ((state.computed & bit(i)) == 0)
+        (rules_.ops[i].network ? network : compute) += rules_.ops[i].time;
+    return std::max({compute, network, state.out, state.in});
   }
   bool is_end(const State& state) const {
     return state.computed == bit(rules_.ops.size()) - 1 && (rules_.end_live & ~state.live) == 0 &&
@@ -278,8 +279,9 @@ class Search {
   }
 
   void free(State& state, Mask gone) const {
-    for_each(gone,
-             [&](std::size_t t) { state.compute = std::max(state.compute, state.settled[t]); });
+    for_each(gone, [&](std::size_t t) {
+      state.compute = std::max({state.compute, state.settled[t], state.sent[t]});
+    });
     state.live &= ~gone;
   }
 
@@ -338,16 +340,20 @@ class Search {
       const Bytes made = rules_.sum(op.makes & ~placed) + op.workspace;
       make_room(from, due, freeable(from) & ~op.reads, made, [&](Mask gone) {
         State to = next({gone, StepKind::compute, i, over});
+        Clock start = op.network ? std::max(to.compute, to.network) : to.compute;
         for_each(op.reads, [&](std::size_t t) {
-          to.compute = std::max(to.compute, to.exists[t]);
-          if ((over & bit(t)) != 0) to.compute = std::max(to.compute, to.settled[t]);
+          start = std::max(start, to.exists[t]);
+          if ((over & bit(t)) != 0) start = std::max(start, to.settled[t]);
+          if (((over | op.mutates) & bit(t)) != 0) start = std::max(start, to.sent[t]);
         });
-        if (op.barrier) to.compute = std::max({to.compute, to.out, to.in});
-        to.compute += op.time;
-        if (op.barrier) to.out = to.in = to.compute;
+        if (op.barrier) start = std::max({start, to.out, to.in, to.network});
+        const Clock end = start + op.time;
+        (op.network ? to.network : to.compute) = end;
+        if (op.barrier) to.out = to.in = end;
+        if (op.network) for_each(op.reads | op.makes, [&](std::size_t t) { to.sent[t] = end; });
         to.live = (to.live & ~over) | op.makes;
         to.host &= ~op.mutates;
-        for_each(op.makes | op.mutates, [&](std::size_t t) { to.exists[t] = to.compute; });
+        for_each(op.makes | op.mutates, [&](std::size_t t) { to.exists[t] = end; });
         to.computed |= bit(i);
         reach(std::move(to));
       });
@@ -355,21 +361,25 @@ class Search {
     in_place(in_place, 0, 0, 0);
   }
 
-  // Copies of a tensor hold back whoever frees it, also those made before it was made anew.
+  // Copies of a tensor and network ops on it hold back whoever frees it, also those before it was
+  // made anew.
   void round(State& state) const {
     for (std::size_t t = 0; t < rules_.bytes.size(); ++t) {
-      if (timeless_) state.exists[t] = state.settled[t] = 0;
+      if (timeless_) state.exists[t] = state.settled[t] = state.sent[t] = 0;
       if (state.settled[t] <= state.compute) state.settled[t] = 0;
+      if (state.sent[t] <= state.compute) state.sent[t] = 0;
       if ((state.live & bit(t)) == 0 || state.exists[t] <= std::min(state.compute, state.out))
         state.exists[t] = 0;
     }
-    if (timeless_) state.compute = state.out = state.in = 0;
+    if (timeless_) state.compute = state.out = state.in = state.network = 0;
   }
 
   static bool no_later(const State& a, const State& b) {
-    if (a.compute > b.compute || a.out > b.out || a.in > b.in) return false;
+    if (a.compute > b.compute || a.out > b.out || a.in > b.in || a.network > b.network)
+      return false;
     for (std::size_t t = 0; t < kMostTensorsWithTransfers; ++t)
-      if (a.exists[t] > b.exists[t] || a.settled[t] > b.settled[t]) return false;
+      if (a.exists[t] > b.exists[t] || a.settled[t] > b.settled[t] || a.sent[t] > b.sent[t])
+        return false;
     return true;
   }
 
@@ -398,6 +408,12 @@ class Search {
 };
 
 }  // namespace
+
+Link no_link(Order order) {
+  // Only tensors without bytes fit on such a host, and a copy of one takes too long to be worth it.
+  const lowtide::Link slow{Ticks(1'000'000'000), Bytes(1), Ticks(0)};
+  return {order, {slow, slow}, Bytes(0)};
+}
 
 std::optional<Schedule> fastest(const Graph& graph, const Link& link, Bytes budget, Frees frees) {
   const Rules rules(graph, link);

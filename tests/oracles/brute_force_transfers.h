@@ -1,7 +1,7 @@
-// The exact answer for tiny graphs over a link to the host: a search over every sequence of compute
-// (in place or not), free, offload and prefetch steps. Written from docs/reference/cost.md and the
-// graph's own fields; it shares no code with room sim or with any solver. InputError for a graph of
-// more than kMostOpsWithTransfers or kMostTensorsWithTransfers.
+// The exact answer for tiny graphs over a link to the host, or with network ops: a search over
+// every sequence of compute (in place or not), free, offload and prefetch steps. Written from
+// docs/reference/cost.md and the graph's own fields; it shares no code with room sim or with any
+// solver. InputError for a graph of more than kMostOpsWithTransfers or kMostTensorsWithTransfers.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,9 @@ struct Link {
   Machine machine;
   std::optional<Bytes> host_budget = std::nullopt;
 };
+
+// In effect none, for graphs with network ops whose plans may not transfer.
+Link no_link(Order order);
 
 // `sparing` takes only such steps as may matter (the .cpp has the proof). `anywhere` takes every
 // legal step at any moment: much slower, there to check the other.

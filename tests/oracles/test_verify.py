@@ -153,6 +153,55 @@ def test_budget_counts_the_workspace_and_the_prefetch():
     refuse(SWAP, "o0 c0 f0 c1 p0 f1 c2", "budget", 4, budget=21)
 
 
+# The network lane
+
+
+def sent(inputs, outputs, time, **more):
+    return op(inputs, outputs, time, lane="network", **more)
+
+
+# op 0 (40, network) gathers t0 into t1; op 1 waits for it; op 2 takes 100 and needs none of it; op 3 (7) reads all
+GATHER = graph([10, 40, 0, 5, 1], [sent([0], [1], 40), op([0, 1], [2], 0), op([], [3], 100), op([1, 2, 3], [4], 7)], [4])
+
+
+def test_a_network_op_runs_beside_the_computing():
+    accept(GATHER, "c0 c1 c2 c3", duration=147)
+    accept(GATHER, "c0 c2 c1 c3", duration=107, peak=56)
+    accept(GATHER, "c0 c1 f1 f2 c0 c2 c1 c3", duration=147)  # gathered 0..40 and 40..80
+
+
+def test_network_ops_run_one_after_another():
+    network = graph([1, 1, 1], [sent([], [0], 40), sent([], [1], 30), op([1], [2], 5)], [2])
+    accept(network, "c0 c1 c2", duration=75)
+    accept(network, "c1 c0 c2", duration=70)
+
+
+def test_frees_and_changes_wait_for_the_network():
+    network = graph([10, 10, 1], [sent([0], [1], 40), op([], [2], 100)], [2], releasable=[0])
+    accept(network, "c0 f0 c1", duration=140)
+    accept(network, "c0 f1 c1", duration=140)
+    changed = graph([10, 10], [sent([0], [1], 40), op([0], [], 10, mutates=[0])], [1])
+    accept(changed, "c0 c1", duration=50)
+
+
+def test_a_barrier_and_a_copy_wait_for_the_network():
+    network = graph([20, 1, 1], [sent([], [0], 40), barrier([], [1]), op([1], [2], 10)], [2])
+    accept(network, "c0 c1 c2", duration=50)
+    accept(network, "c1 c0 o0 c2", duration=55)
+
+
+def test_no_barrier_and_no_other_lane():
+    for lane in ("network", "nvlink"):
+        with pytest.raises(ValueError):
+            oracle.Graph(graph([1, 1], [barrier([], [0], lane=lane)], [0]))
+
+
+def test_the_lane_is_hashed_where_it_is_the_network():
+    plain, spelled = (graph([1], [op([], [0], 40, **more)], [0]) for more in ({}, {"lane": "compute"}))
+    assert oracle.Graph(plain).hash() == oracle.Graph(spelled).hash()
+    assert oracle.Graph(plain).hash() != oracle.Graph(graph([1], [sent([], [0], 40)], [0])).hash()
+
+
 # Own peak
 
 

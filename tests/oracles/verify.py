@@ -63,6 +63,10 @@ class Op:
         self.workspace = natural(document.get("workspace", 0))
         self.recomputable = flag(document.get("recomputable", True))
         self.barrier = document.get("kind") == "lowtide.barrier"
+        lane = document.get("lane", "compute")
+        require(lane in ("compute", "network"), "unknown lane", ValueError)
+        self.on_network = lane == "network"
+        require(not (self.barrier and self.on_network), "a barrier on the network lane", ValueError)
         self.inputs = links(document["inputs"], tensors)
         self.outputs = links(document["outputs"], tensors)
         self.after = links(document.get("after", []), ops)
@@ -121,7 +125,7 @@ class Graph:
         for size, releasable in zip(self.bytes, self.releasable):
             numbers += [size, int(releasable)]
         for op in self.ops:
-            numbers += [op.time, op.workspace, op.recomputable + 2 * op.barrier]
+            numbers += [op.time, op.workspace, op.recomputable + 2 * op.barrier + 4 * op.on_network]
             for linked in (op.inputs, op.outputs, op.after, op.mutates):
                 numbers += [len(linked), *linked]
             if extended:
@@ -145,7 +149,7 @@ class Graph:
 
 
 class Replay:
-    """What is live, what the host holds and the three clocks, step by step."""
+    """What is live, what the host holds and the four clocks, step by step."""
 
     def __init__(self, graph, plan):
         self.graph, self.machine, self.budget = graph, plan.get("machine"), plan.get("budget")
@@ -154,10 +158,11 @@ class Replay:
         self.host_budget = plan.get("host_budget")
         self.live, self.computed, self.mutated = graph.sources - graph.at_host, set(), set()
         self.on_host, self.ever_on_host = set(graph.at_host), set(graph.at_host)
-        self.compute_lane = self.out_lane = self.in_lane = self.peak = self.duration = 0
+        self.compute_lane = self.out_lane = self.in_lane = self.network_lane = self.peak = self.duration = 0
         self.host_peak = graph.size(graph.at_host)
         self.exists_at = dict.fromkeys(graph.sources, 0)
         self.last_copy_ends = Counter()
+        self.network_ends = Counter()  # when the last network op that reads or makes a tensor ends
         self.in_use = graph.resident + graph.size(self.live)
 
     def use(self, extra=0):
@@ -168,7 +173,7 @@ class Replay:
         there = self.graph.ops if kind in ("compute", "compute_in_place") else self.graph.bytes
         require(index < len(there), f"there is no {index} to {kind}")
         getattr(self, kind)(index, *over)
-        self.duration = max(self.compute_lane, self.out_lane, self.in_lane)
+        self.duration = max(self.compute_lane, self.out_lane, self.in_lane, self.network_lane)
         require(self.duration < LIMIT, "the duration overflows")
 
     def compute_in_place(self, o, *over):
@@ -206,13 +211,20 @@ class Replay:
         self.mutated.update(op.mutates)
         self.on_host.difference_update(op.mutates)
         copied = (self.last_copy_ends[t] for t in over)
-        start = max([self.compute_lane, *(self.exists_at[t] for t in op.inputs), *copied])
-        if op.barrier:
-            start = max(start, self.out_lane, self.in_lane)
-            self.out_lane = self.in_lane = start + op.time
-        self.compute_lane = start + op.time
+        # What a network op reads or makes may change or go only after it.
+        sent = (self.network_ends[t] for t in [*over, *op.mutates])
+        start = max([self.compute_lane, *(self.exists_at[t] for t in op.inputs), *copied, *sent])
+        if op.on_network:
+            end = self.network_lane = max(start, self.network_lane) + op.time
+            for t in op.inputs + op.outputs:
+                self.network_ends[t] = end
+        elif op.barrier:
+            start = max(start, self.out_lane, self.in_lane, self.network_lane)
+            end = self.compute_lane = self.out_lane = self.in_lane = start + op.time
+        else:
+            end = self.compute_lane = start + op.time
         # A mutated tensor exists anew: a later offload must not copy the old value.
-        self.exists_at.update(dict.fromkeys(op.outputs + op.mutates, self.compute_lane))
+        self.exists_at.update(dict.fromkeys(op.outputs + op.mutates, end))
 
     def free(self, t):
         require(t in self.live, f"tensor {t} is not live")
@@ -221,7 +233,7 @@ class Replay:
         require(returns, f"tensor {t} is an input that could not come back")
         self.in_use -= self.graph.bytes[t]
         self.live.remove(t)
-        self.compute_lane = max(self.compute_lane, self.last_copy_ends[t])
+        self.compute_lane = max(self.compute_lane, self.last_copy_ends[t], self.network_ends[t])
 
     def allow(self, technique):
         require(technique in self.techniques, f"{technique} is not among the techniques")

@@ -46,6 +46,34 @@ std::string stalls_of(const report::Lanes& lanes) {
   return text;
 }
 
+TEST_CASE("lanes: network ops, their hidden share, and stalls") {
+  // gathered 0-40, of which 10 are beside op 1; the reader waits
+  const Graph graph = Sketch({10, 40, 5, 1})
+                          .op({0}, {1}, 40)
+                          .network()
+                          .op({}, {2}, 10)
+                          .op({1, 2}, {3}, 7)
+                          .keep({3})
+                          .graph();
+  const Plan plan = steps("c0 c1 c2");
+  const report::Lanes lanes = lanes_of(graph, plan);
+  REQUIRE(lanes.sent.size() == 1);
+  CHECK((lanes.sent[0].step == 0 && lanes.sent[0].op == OpId(0)));
+  CHECK((lanes.sent[0].begin == Ticks(0) && lanes.sent[0].end == Ticks(40)));
+  CHECK(lanes.sent[0].hidden == Ticks(10));
+  CHECK(stalls_of(lanes) == "2:10-40 ");
+  CHECK(report::network_text(lanes, TickUnit::none) ==
+        "40 on the network, 25.0 % of the time hidden; computing waits for 30");
+  const auto busy = report::sending_by_time(lanes, Ticks(47), 47);
+  CHECK(std::accumulate(busy.begin(), busy.end(), 0.0) == doctest::Approx(40));
+  const report::Report made = report::make_report(graph, &plan);
+  const std::string text = report::text_report(made, {});
+  CHECK(has(text, "network"));
+  CHECK(has(text, "On the network"));
+  CHECK_FALSE(has(text, "Copied to the host"));
+  CHECK(report::live_by_time(simulate(graph, plan), Ticks(47), 47).size() == 47);
+}
+
 TEST_CASE("lanes: copies, their hidden share, and stalls") {
   const report::Lanes lanes = lanes_of(diamond(), swapping());
   REQUIRE(lanes.copies.size() == 2);
@@ -93,7 +121,7 @@ TEST_CASE("lanes: cut into intervals of time") {
   const Timeline timeline = simulate(graph, plan);
   REQUIRE(timeline.cost.duration == Ticks(97));
   const report::Lanes lanes = report::lanes_of(graph, plan, timeline);
-  const auto live = report::live_by_time(plan, timeline, Ticks(97), 97);
+  const auto live = report::live_by_time(timeline, Ticks(97), 97);
   REQUIRE(live.size() == 97);
   CHECK((live[0] == Bytes(1110) && live[30] == Bytes(1140) && live[80] == Bytes(1155)));
   const auto computing = report::computing_by_time(lanes, timeline, Ticks(97), 97);
@@ -106,7 +134,7 @@ TEST_CASE("lanes: cut into intervals of time") {
   const auto wide = report::copying_by_time(lanes, true, Ticks(140), 10);
   CHECK(wide[0] == doctest::Approx(0.5));
   CHECK(wide[4] == doctest::Approx(6.0 / 14));
-  CHECK(report::live_by_time(plan, timeline, Ticks(194), 10).size() == 6);
+  CHECK(report::live_by_time(timeline, Ticks(194), 10).size() == 6);
 }
 
 TEST_CASE("lanes: in the terminal, over time") {

@@ -44,6 +44,28 @@ TEST_CASE("traces: copies have lanes of their own, and recomputations a category
   CHECK(trace.counter.back().time == timeline.cost.duration.count() * 1000);
 }
 
+TEST_CASE(
+    "traces: network ops have a lane of their own, and the counter follows the compute lane") {
+  // gathered 0-40 beside op 1, which ends at 100
+  const Graph graph = Sketch({10, 40, 5, 1})
+                          .op({0}, {1}, 40)
+                          .network()
+                          .op({}, {2}, 100)
+                          .op({1, 2}, {3}, 7)
+                          .keep({3})
+                          .graph();
+  const Plan plan = steps("c0 c1 c2");
+  const Trace trace = trace_of(graph, make_report(graph, &plan));
+  std::string lanes;
+  for (const TraceSlice& slice : trace.slices)
+    lanes += std::string(to_string(slice.lane)) + " " + std::to_string(slice.begin / 1000) + "-" +
+             std::to_string(slice.end / 1000) + "; ";
+  CHECK(lanes == "compute 0-100; compute 100-107; network 0-40; ");
+  for (std::size_t i = 1; i < trace.counter.size(); ++i)
+    CHECK(trace.counter[i - 1].time <= trace.counter[i].time);
+  CHECK(trace.counter[2].time == 0);  // the gathered bytes are in use from the issue on
+}
+
 TEST_CASE("traces: the counter of random plans reaches the peak and no more") {
   for (int i = 0; i < 200 * test_scale(); ++i) {
     Random random(static_cast<std::uint64_t>(i));

@@ -64,6 +64,7 @@ std::string graph_json(const Graph& graph) {
             "," + field("in_place", list(graph.in_place(id), [](const InPlacePair& pair) {
                           return ids(std::array{pair.input, pair.output});
                         }));
+    if (graph.on_network(id)) text += ",\"lane\":\"network\"";
     if (graph.is_barrier(id)) text += ",\"kind\":\"" + std::string(kBarrierKind) + "\"";
     text += "}";
   }

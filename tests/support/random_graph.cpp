@@ -33,6 +33,10 @@ class Drawing {
     for (std::size_t i = 0; i < settings_.ops; ++i) mutate(i);
     for (std::size_t i = 0; i < settings_.ops; ++i) pair_up(i);
     for (std::size_t t = 0; t < tensors_.size(); ++t) settle_down(t);
+    if (settings_.network > 0)  // nothing is drawn for graphs without them
+      for (DrawnOp& drawn : ops_)
+        if (chance(settings_.network) && drawn.op.kind != kBarrierKind)
+          drawn.op.lane = Lane::network;
     return assemble();
   }
 

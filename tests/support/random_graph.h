@@ -35,6 +35,7 @@ struct RandomGraphSettings {
   double in_place = 0.4;      // an op can write in place of an input, or of several
   double stays = 0.1;         // an input that the caller holds
   double on_host = 0;         // an input whose home is the host
+  double network = 0;         // an op that is no barrier runs on the network lane
   double described = 0.3;     // names, shapes, phases and the like are filled in
 
   // Every op makes one tensor and may be recomputed; no workspaces, no effects, nothing resident,

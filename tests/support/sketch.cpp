@@ -34,6 +34,11 @@ Sketch& Sketch::barrier() {
   return once();
 }
 
+Sketch& Sketch::network() {
+  ops_.back().lane = Lane::network;
+  return *this;
+}
+
 Sketch& Sketch::after(Indices ops) {
   links_.back().after = ops;
   return *this;

@@ -25,6 +25,7 @@ class Sketch {
   Sketch& workspace(std::int64_t bytes);
   Sketch& once();
   Sketch& barrier();
+  Sketch& network();
   Sketch& after(Indices ops);
   Sketch& mutates(Indices tensors);
   Sketch& in_place(std::initializer_list<std::array<std::int64_t, 2>> pairs);

@@ -26,6 +26,7 @@ Graph any_graph(Random& random) {
   // Numbers that a few recomputations or a slow link carry beyond 2^63.
   if (random.chance(0.03)) settings.time = std::int64_t{1} << 59;
   if (random.chance(0.03)) settings.bytes = std::int64_t{1} << 57;
+  if (random.chance(0.4)) settings.network = 0.4;
   return random_graph(random, settings);
 }
 

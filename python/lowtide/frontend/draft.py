@@ -22,8 +22,8 @@ def _present(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(eq=False)
 class Op:
-    """One op.  inputs, outputs, mutates and the pairs of in_place are tensor numbers; time is in ticks.  operands,
-    results and arguments are entries as the file has them."""
+    """One op.  inputs, outputs, mutates and the pairs of in_place are tensor numbers; time is in ticks; lane is that of the
+    file, or None.  operands, results and arguments are entries as the file has them."""
 
     name: str
     kind: str
@@ -33,6 +33,7 @@ class Op:
     phase: str | None = None
     origin: str | None = None
     recomputable: bool = True
+    lane: str | None = None
     after: list[Op] = field(default_factory=list)
     mutates: list[int] = field(default_factory=list)
     in_place: list[list[int]] = field(default_factory=list)
@@ -102,7 +103,7 @@ class GraphBuilder:
         self._check_reads()
         place = {op: i for i, op in enumerate(self.ops)}
         ops = [{"name": op.name, "kind": op.kind, "inputs": op.inputs, "outputs": op.outputs, "time": op.time,
-                "workspace": op.workspace, "recomputable": op.recomputable,
+                "workspace": op.workspace, "recomputable": op.recomputable, "lane": op.lane,
                 "after": sorted({place[o] for o in op.after}), "mutates": op.mutates, "in_place": op.in_place or None,
                 "operands": op.operands or None, "results": op.results or None, "arguments": op.arguments or None,
                 "phase": op.phase, "origin": op.origin, "attributes": op.attributes} for op in self.ops]

@@ -27,6 +27,7 @@
 #include "lowtide/plan/budget.h"
 #include "lowtide/report/curve_text.h"
 #include "lowtide/report/units_text.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::cli {
 
@@ -43,7 +44,7 @@ struct FitArguments {
 
 Ticks time_limit(const std::string& overhead, const Graph& graph) {
   try {
-    return overhead_limit(overhead, graph);
+    return overhead_limit(overhead, own_duration(graph));
   } catch (const InputError& error) {
     throw InputError("--" + error.place(), error.reason());
   }

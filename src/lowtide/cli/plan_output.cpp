@@ -104,7 +104,7 @@ Json model_json(const ModelClaim& model) {
 std::string summary_text(const PlanSummary& summary, const report::TerminalStyle& style) {
   const Graph& graph = summary.graph;
   const Outcome& outcome = summary.answer.outcome;
-  const Ticks base = graph.total_time();
+  const Ticks base = own_duration(graph);
   std::string out;
   const auto row = [&](std::string_view key, const std::string& value) {
     out += fmt::format("{:<10} {}\n", key, value);
@@ -148,13 +148,14 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
       row("full link", fmt::format("{}, overhead {}: if no other traffic uses the link",
                                    report::ticks_text(*full, graph.tick()),
                                    report::percent_text(overhead_percent(*full, base))));
-    if (transfers(*outcome.plan)) {
+    if (transfers(*outcome.plan) || graph.has_network_ops()) {
       const PlanOnGraph on(graph, *outcome.plan);
       const Timeline timeline = simulate(on.graph(), on.plan());
       const report::Lanes lanes = report::lanes_of(on.graph(), on.plan(), timeline);
-      row("copied", report::copied_text(lanes, graph.tick()));
-      row("host", report::exact_bytes_text(outcome.cost.host_peak));
+      if (!lanes.copies.empty()) row("copied", report::copied_text(lanes, graph.tick()));
+      if (!lanes.sent.empty()) row("network", report::network_text(lanes, graph.tick()));
     }
+    if (transfers(*outcome.plan)) row("host", report::exact_bytes_text(outcome.cost.host_peak));
   } else if (outcome.status == Status::infeasible) {
     row("status", "infeasible: " + floor);
   } else {
@@ -188,7 +189,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
 
 std::string summary_json(const PlanSummary& summary) {
   const Outcome& outcome = summary.answer.outcome;
-  const Ticks base = summary.graph.total_time();
+  const Ticks base = own_duration(summary.graph);
   const bool ran = summary.answer.support.yes;
   const bool found = outcome.plan.has_value();
   const bool bounded =

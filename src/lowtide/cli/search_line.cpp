@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "lowtide/report/units_text.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::cli {
 
@@ -13,7 +14,7 @@ namespace {
 constexpr const char* kNoPlanYet = "no plan within the budget yet";
 
 std::string progress_text(const Graph& graph, const solve::Progress& progress) {
-  const Ticks base = graph.total_time(), bound = progress.bound.duration;
+  const Ticks base = own_duration(graph), bound = progress.bound.duration;
   const std::string bound_text = fmt::format("bound {:.2f} %", overhead_percent(bound, base));
   if (progress.plan == nullptr) return fmt::format("{}   {}", kNoPlanYet, bound_text);
   const Cost& cost = progress.cost;

@@ -28,6 +28,7 @@
 #include "lowtide/io/text_file.h"
 #include "lowtide/report/sweep_text.h"
 #include "lowtide/sim/budget.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::cli {
 
@@ -66,7 +67,7 @@ class SharedGraphs {
 
 io::SweepFound found_of(const Graph& graph, const driver::FootprintAnswer& found, Bytes budget) {
   const Outcome& outcome = found.answer.outcome;
-  const Ticks base = graph.total_time();
+  const Ticks base = own_duration(graph);
   io::SweepFound row;
   row.budget = budget.count();
   row.base_duration = base.count();

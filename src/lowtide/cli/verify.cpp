@@ -14,6 +14,7 @@
 #include "lowtide/layout/reserved.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/check_plan.h"
+#include "lowtide/sim/simulate.h"
 #include "lowtide/transforms/together.h"
 
 namespace lowtide::cli {
@@ -48,7 +49,8 @@ void print_json(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
   json["duration_full_link"] = holds && full ? Json(full->count()) : Json();
   json["host_peak"] = priced ? Json(verdict.cost->host_peak.count()) : Json();
   json["overhead_percent"] =
-      holds && priced ? Json(overhead_percent(verdict.cost->duration, graph.total_time())) : Json();
+      holds && priced ? Json(overhead_percent(verdict.cost->duration, own_duration(graph)))
+                      : Json();
   fmt::print("{}\n", json.dump());
 }
 
@@ -74,10 +76,10 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
   if (file.budget) fmt::print("budget     {}\n", report::exact_bytes_text(*file.budget));
   fmt::print("duration   {}\n", report::ticks_text(verdict.cost->duration, graph.tick()));
   fmt::print("overhead   {}\n",
-             report::percent_text(overhead_percent(verdict.cost->duration, graph.total_time())));
+             report::percent_text(overhead_percent(verdict.cost->duration, own_duration(graph))));
   if (const auto& full = file.claims.duration_full_link)
     fmt::print("full link  {}, overhead {}\n", report::ticks_text(*full, graph.tick()),
-               report::percent_text(overhead_percent(*full, graph.total_time())));
+               report::percent_text(overhead_percent(*full, own_duration(graph))));
   if (verdict.cost->host_peak.count() > 0)
     fmt::print("host       {}\n", report::bytes_text(verdict.cost->host_peak));
 }

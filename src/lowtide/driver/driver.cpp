@@ -26,11 +26,13 @@ const solve::Solver& find_solver(const solve::SolverTable& solvers, const std::s
   throw InputError("solver \"" + name + "\"", "there is none of that name; there are: " + names);
 }
 
-// Whether the solver may add transforms of its own.
+// Whether the solver may add transforms of its own. With network ops its problem is a reduced one,
+// and prices of parts are for the original.
 bool may_offer_transforms(const solve::Solver& solver, const Question& question) {
   const Techniques& techniques = question.problem.techniques;
   return solver.traits().has(solve::Trait::transforms) && question.transforms.empty() &&
-         question.live_limits.empty() && (techniques.split || techniques.hoist);
+         question.live_limits.empty() && (techniques.split || techniques.hoist) &&
+         !question.problem.graph.has_network_ops();
 }
 
 // Runs the solver on a reduced problem. `transform_prices` is null if plans may have no transforms.

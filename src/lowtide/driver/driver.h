@@ -34,8 +34,9 @@ bool looks_for_transforms(const solve::SolverTable& solvers, std::string_view so
 // illegal transforms.
 //
 // The solver runs on a reduced problem (reduction.h): transforms are applied, the graph has only
-// the allowed techniques, and limits of single ops are workspaces. The answer is one to the
-// question itself. transform_search.h describes the search for transforms that pay.
+// the allowed techniques, limits of single ops are workspaces, and all ops run on the compute lane.
+// The answer is one to the question itself. transform_search.h describes the search for transforms
+// that pay.
 Answer solve(const solve::SolverTable& solvers, const Question& question, const Request& request);
 Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request);
 

@@ -90,6 +90,8 @@ void LiveLimitReduction::bring_back(Answer& answer) const {
   if (outcome.plan) {
     outcome.cost = simulate(original_.graph, *outcome.plan).cost;
     outcome.smallest_peak = std::min(*outcome.smallest_peak, outcome.cost.peak);
+    // A reduction below this one may have improved the last plan.
+    if (!outcome.history.empty()) outcome.history.back().cost = outcome.cost;
   }
   outcome.bound.peak = original_floor(outcome.bound.peak);
   if (outcome.status == Status::infeasible && outcome.bound.peak <= original_.budget)

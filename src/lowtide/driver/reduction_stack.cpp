@@ -4,6 +4,7 @@
 
 #include "lowtide/driver/allowed_graph.h"
 #include "lowtide/driver/live_limits.h"
+#include "lowtide/driver/network_reduction.h"
 #include "lowtide/driver/transform_reduction.h"
 
 namespace lowtide::driver {
@@ -32,6 +33,8 @@ ReductionStack reductions_for(const Question& question) {
   }
   stack.push(std::make_unique<AllowedGraph>(stack.problem()));
   if (!limits.empty()) stack.push(std::make_unique<LiveLimitReduction>(stack.problem(), limits));
+  if (stack.problem().graph.has_network_ops())
+    stack.push(std::make_unique<NetworkReduction>(stack.problem()));
   return stack;
 }
 

@@ -32,8 +32,8 @@ class ReductionStack {
 };
 
 // All reductions that the question needs: apply its transforms, remove techniques that are not
-// allowed, convert limits of single ops to workspaces. Throws as the constructors of the reductions
-// do. The question must outlive the stack.
+// allowed, convert limits of single ops to workspaces, put network ops on the compute lane. Throws
+// as the constructors of the reductions do. The question must outlive the stack.
 ReductionStack reductions_for(const Question& question);
 
 }  // namespace lowtide::driver

@@ -52,7 +52,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
       measure_(measure_of(graph_, footprint_, Bytes(0), settings.seed)),
       settings_(std::move(settings)),
       limits_(settings_.limits),
-      fastest_(graph.total_time()) {
+      fastest_(graph.least_time()) {
   settings_.threads = std::max(1, settings_.threads);
   const solve::Solver* asked = solvers.find(settings_.solver);
   const bool portfolio = asked != nullptr && asked->traits().has(solve::Trait::portfolio);
@@ -108,7 +108,7 @@ void Sweep::begin_from_substitutes() {
   Plan plan = own_order_plan(*made, terms_.machine);
   const Verdict verdict = verify(asked, plan);
   if (!verdict.ok) return;  // the plan exceeds the host budget
-  fastest_ = std::min(fastest_, made->now.graph.total_time());
+  fastest_ = std::min(fastest_, made->now.graph.least_time());
   known_.add(measured({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"}));
 }
 
@@ -434,7 +434,7 @@ TradeoffPoint Sweep::point(Bytes budget) const {
   add_note(outcome, failures_text(failed_));
   if (outcome.status != Status::infeasible) outcome.link_price = link_price(budget);
   // A plan as short as the sum of its ops is not limited by the link.
-  if (terms_.machine && outcome.plan && outcome.cost.duration <= graph_.total_time())
+  if (terms_.machine && outcome.plan && outcome.cost.duration <= graph_.least_time())
     outcome.link_price = 0;
   return point;
 }

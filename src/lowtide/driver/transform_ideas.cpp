@@ -232,7 +232,7 @@ bool TransformIdeas::complete(Idea& idea) {
   idea.transforms.emplace_back(priced->split(base.now()));
   const auto applied = if_legal([&] { return apply_cached(question_, idea.transforms); });
   if (!applied) return false;
-  idea.least = (*applied)->now.graph.total_time();
+  idea.least = (*applied)->now.graph.least_time();
   return true;
 }
 

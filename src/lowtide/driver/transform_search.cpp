@@ -133,7 +133,7 @@ class TransformSearch final : public Contest {
     const Graph& graph = (*applied)->now.graph;
     one.ops = static_cast<double>(graph.op_count());
     limits_.spend(static_cast<std::int64_t>(graph.op_count()));
-    standings_.push_back({graph.total_time(), one.transforms.empty() ? plain_ : Result()});
+    standings_.push_back({graph.least_time(), one.transforms.empty() ? plain_ : Result()});
     return true;
   }
 
@@ -289,9 +289,9 @@ class TransformSearch final : public Contest {
     best_.work = limits_.work();
     if (smallest_ != Bytes::max()) outcome.smallest_peak = smallest_;
     // Runs end by themselves or at their share of the limits; the search ends at the limits.
-    if (limits_.stopped() && duration() > problem_.graph.total_time())
+    if (limits_.stopped() && duration() > problem_.graph.least_time())
       outcome.stopped_by = limits_.reason();
-    else if (is_cut_ && by_itself(outcome.stopped_by) && duration() > problem_.graph.total_time())
+    else if (is_cut_ && by_itself(outcome.stopped_by) && duration() > problem_.graph.least_time())
       outcome.stopped_by = request_.limits.work ? StopReason::work_limit : StopReason::deadline;
     if (outcome.plan || !best_.support.yes) return std::move(best_);
     // Bounds without transforms do not hold for plans with transforms.

@@ -232,6 +232,13 @@ void GraphBuilder::link_consumers(Graph& graph) const {
       changed_by[changed.index()] = op;
     }
     graph.is_barrier_.push_back(graph.op(op).kind == kBarrierKind ? 1 : 0);
+    if (graph.on_network(op)) {
+      if (graph.is_barrier(op))
+        refuse(pointer("ops", i, "/lane"),
+               graph.label(op) + " is a barrier, which runs on the compute lane alone");
+      graph.has_network_ops_ = true;
+      graph.network_time_ += graph.time(op);
+    }
     graph.recomputable_.push_back(graph.op(op).recomputable && !graph.outputs(op).empty() &&
                                   graph.mutates(op).empty() && !graph.is_barrier(op));
   }

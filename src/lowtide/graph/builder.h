@@ -41,11 +41,11 @@ class GraphBuilder {
   // indices out of range; a repeated output; an op that makes one of its own inputs; a tensor with
   // two producers; `mutates` that is no input, or two ops that mutate one tensor; an `in_place`
   // pair of tensors of unequal bytes, that the op does not read or make, that it mutates, or whose
-  // operand has another layout than its result; an input in two pairs; a pair of a barrier; an
-  // operand that is no input; a result that is neither an output nor mutated; an operand or result
-  // that exceeds its storage; a produced tensor with `stays` or with home on the host; a cycle
-  // (through `after` and `mutates` too); an order that is no topological order of all ops; sums of
-  // 2^63 or more.
+  // operand has another layout than its result; an input in two pairs; a pair of a barrier; a
+  // barrier on the network lane; an operand that is no input; a result that is neither an output
+  // nor mutated; an operand or result that exceeds its storage; a produced tensor with `stays` or
+  // with home on the host; a cycle (through `after` and `mutates` too); an order that is no
+  // topological order of all ops; sums of 2^63 or more.
   Graph build();
 
  private:

@@ -14,12 +14,13 @@ Graph Graph::timed(TickUnit tick, std::span<const Ticks> times) && {
   check(times.size() == ops_.size(), "every op has a time");
   tick_ = tick;
   times_.assign(times.begin(), times.end());
-  total_time_ = Ticks(0);
+  total_time_ = network_time_ = Ticks(0);
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     check(times[i] >= Ticks(0), "no time is negative");
     ops_[i].time = times[i];
     try {
       total_time_ = checked_add(total_time_, times[i]);
+      if (on_network(OpId(i))) network_time_ += times[i];
     } catch (const OverflowError&) {
       throw InputError(label(OpId(i)), "the times of the graph add up to 2^63 or more");
     }
@@ -50,6 +51,13 @@ Graph Graph::with_homes_on_device() && {
     tensors_[i].releasable = false;
   }
   has_tensors_on_host_ = false;
+  return std::move(*this);
+}
+
+Graph Graph::without_network_lane() && {
+  for (Op& op : ops_) op.lane = Lane::compute;
+  has_network_ops_ = false;
+  network_time_ = Ticks(0);
   return std::move(*this);
 }
 
@@ -98,6 +106,8 @@ std::string_view to_string(Role role) {
 }
 
 std::string_view to_string(Home home) { return home == Home::host ? "host" : "device"; }
+
+std::string_view to_string(Lane lane) { return lane == Lane::network ? "network" : "compute"; }
 
 std::string_view to_string(TickUnit unit) {
   switch (unit) {

@@ -4,6 +4,7 @@
 // `workspace` while it runs. docs/reference/cost.md defines the terms.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,6 +36,10 @@ constexpr std::int64_t nanoseconds(TickUnit unit) {
   }
 }
 
+// The lane on which an op runs. network: its time passes beside the computing (collectives between
+// ranks). docs/reference/cost.md has the rules.
+enum class Lane : std::uint8_t { compute, network };
+
 inline constexpr std::string_view kBarrierKind = "lowtide.barrier";
 
 // Planning uses the fields up to `home`; reports and transforms also use shape and number type.
@@ -59,6 +64,7 @@ struct Op {
   Ticks time;
   Bytes workspace;
   bool recomputable = true;  // as given; see Graph::recomputable
+  Lane lane = Lane::compute;
   std::vector<Operand> operands, results;
   std::vector<Argument> arguments;
 };
@@ -84,6 +90,8 @@ class Graph {
   // The same graph with all inputs on the device from the start. Those with home on the host stay
   // live throughout.
   Graph with_homes_on_device() &&;
+  // The same graph with all ops on the compute lane.
+  Graph without_network_lane() &&;
   // The same graph with other workspaces, one for each op, none negative. Throws InputError (place:
   // the op) if the bytes of the graph add up to 2^63 or more.
   Graph with_workspaces(std::span<const Bytes> workspaces) &&;
@@ -140,6 +148,8 @@ class Graph {
   bool overwritable(TensorId id) const { return freeable(id) && !is_output(id); }
 
   bool is_barrier(OpId id) const { return is_barrier_[id.index()] != 0; }
+  bool on_network(OpId id) const { return op(id).lane == Lane::network; }
+  bool has_network_ops() const { return has_network_ops_; }
   // Whether a plan may compute the op more than once. False if the graph says so, for a barrier,
   // and for an op without outputs or one that mutates inputs.
   bool recomputable(OpId id) const { return recomputable_[id.index()] != 0; }
@@ -148,7 +158,10 @@ class Graph {
   std::span<const OpId> order() const { return order_; }
   std::size_t position(OpId id) const { return position_[id.index()]; }
 
-  Ticks total_time() const { return total_time_; }    // of computing each op once
+  Ticks total_time() const { return total_time_; }      // of computing each op once
+  Ticks network_time() const { return network_time_; }  // the share of it of network ops
+  // No plan takes less: each op is computed once, on its lane.
+  Ticks least_time() const { return std::max(network_time_, total_time_ - network_time_); }
   Bytes input_bytes() const { return input_bytes_; }  // of all tensors that no op produces
 
   // "op 3 \"mm_3\"", for messages.
@@ -162,7 +175,7 @@ class Graph {
   std::string name_;
   TickUnit tick_ = TickUnit::none;
   Bytes resident_, input_bytes_;
-  Ticks total_time_;
+  Ticks total_time_, network_time_;
   std::vector<Op> ops_;
   std::vector<Tensor> tensors_;
   std::vector<Ticks> times_;
@@ -174,11 +187,12 @@ class Graph {
   std::vector<std::size_t> position_;
   std::vector<TensorId> outputs_;
   std::vector<std::uint8_t> is_output_, is_barrier_, recomputable_;
-  bool has_tensors_on_host_ = false;
+  bool has_tensors_on_host_ = false, has_network_ops_ = false;
 };
 
 std::string_view to_string(Role role);
 std::string_view to_string(Home home);
+std::string_view to_string(Lane lane);
 std::string_view to_string(TickUnit unit);
 
 }  // namespace lowtide

@@ -95,7 +95,8 @@ std::string graph_hash(const Graph& graph) {
     const OpId op(i);
     sha.add(graph.time(op).count());
     sha.add(graph.workspace(op).count());
-    sha.add((graph.op(op).recomputable ? 1 : 0) | (graph.is_barrier(op) ? 2 : 0));
+    sha.add((graph.op(op).recomputable ? 1 : 0) | (graph.is_barrier(op) ? 2 : 0) |
+            (graph.on_network(op) ? 4 : 0));
     ids(graph.inputs(op));
     ids(graph.outputs(op));
     ids(graph.after(op));

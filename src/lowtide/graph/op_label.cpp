@@ -134,7 +134,7 @@ Digest op_label(const Graph& graph, OpId id, std::span<const Digest> tensors, Al
 
   Digester digest;
   if (alike == Alike::code) digest.add(op.kind);
-  digest.add(graph.recomputable(id) ? 1 : 0);
+  digest.add((graph.recomputable(id) ? 1 : 0) | (graph.on_network(id) ? 2 : 0));
   digest.add(static_cast<std::uint64_t>(graph.workspace(id).count()));
   digest.add(inputs.size()).add(outputs.size());
   if (alike == Alike::code)

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "lowtide/sim/simulate.h"
 #include "lowtide/transforms/together.h"
 
 namespace lowtide::io {
@@ -24,7 +25,7 @@ struct Figures {
 
 Figures figures_of(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
   const Outcome& outcome = point.outcome;
-  const Ticks base = graph.total_time();
+  const Ticks base = own_duration(graph);
   Figures figures;
   figures.share = own_peak.count() == 0 ? 100
                                         : 100 * static_cast<double>(point.budget.count()) /
@@ -102,7 +103,7 @@ std::string curve_json(const Graph& graph, const Tradeoff& curve, const RunFacts
                {"techniques", names_of(curve.terms)},
                {"host_budget", host_budget_json(curve.terms)},
                {"seed", facts.seed},
-               {"base_duration", graph.total_time().count()},
+               {"base_duration", own_duration(graph).count()},
                {"own_peak", curve.own_peak.count()},
                {"points", points},
                {"smallest", curve.smallest ? point_json(graph, curve, *curve.smallest) : Json()},
@@ -120,7 +121,7 @@ std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,
                {"techniques", names_of(fit.terms)},
                {"host_budget", host_budget_json(fit.terms)},
                {"seed", facts.seed},
-               {"base_duration", graph.total_time().count()},
+               {"base_duration", own_duration(graph).count()},
                {"own_peak", fit.own_peak.count()},
                {"time_limit", fit.time_limit.count()},
                {"found", fit.point.has_value()}};

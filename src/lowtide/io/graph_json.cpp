@@ -24,6 +24,7 @@ constexpr std::array kTicks{TickUnit::ns, TickUnit::us, TickUnit::ms, TickUnit::
                             TickUnit::none};
 
 constexpr std::array kHomes{Home::device, Home::host};
+constexpr std::array kLanes{Lane::compute, Lane::network};
 
 template <class Word, std::size_t N>
 Word read_word(JsonValue value, const std::array<Word, N>& words) {
@@ -103,6 +104,8 @@ void GraphReader::read_op(JsonValue object) {
       op.workspace = Bytes(value.as_integer());
     } else if (key == "recomputable") {
       op.recomputable = value.as_boolean();
+    } else if (key == "lane") {
+      op.lane = read_word(value, kLanes);
     } else if (key == "after") {
       read_indices(value, links_.after);
     } else if (key == "mutates") {

@@ -102,6 +102,7 @@ void append_op(std::string& out, const Graph& graph, OpId id) {
   line.integer("time", op.time.count());
   if (op.workspace.count() != 0) line.integer("workspace", op.workspace.count());
   if (!op.recomputable) line.boolean("recomputable", false);
+  if (op.lane != Lane::compute) line.text("lane", to_string(op.lane));
   if (!graph.after(id).empty()) {
     line.key("after");
     append_list(out, graph.after(id), kIndex);

@@ -82,7 +82,11 @@ class StepRecorder {
   // To the time of a step, which may begin before the last one ends: on another lane.
   void advance(std::int32_t step) {
     if (step == BufferOrigin::kStart) return;
-    const Ticks begin = timeline_.begin[static_cast<std::size_t>(step)];
+    const auto at = static_cast<std::size_t>(step);
+    const Step& next = on_.plan().steps[at];
+    const bool sends = next.is_compute() && on_.graph().on_network(next.op());
+    // The outputs of a network op are there from its issue on.
+    const Ticks begin = sends ? timeline_.clock[at] : timeline_.begin[at];
     now_ = std::max(now_, microseconds(begin, on_.graph().tick()));
     for (; counted_ < step; ++counted_) {
       const Step& past = on_.plan().steps[static_cast<std::size_t>(counted_)];

@@ -99,10 +99,9 @@ Share parse_percentage(std::string_view text, std::string_view what) {
   return {share.numerator, share.denominator};
 }
 
-Ticks overhead_limit(std::string_view overhead, const Graph& graph) {
+Ticks overhead_limit(std::string_view overhead, Ticks base) {
   const Share share = parse_percentage(overhead, "overhead");
   try {
-    const Ticks base = graph.total_time();
     return checked_add(base, Ticks(checked_mul_div(base.count(), share.numerator, share.denominator,
                                                    Rounding::floor)));
   } catch (const OverflowError&) {

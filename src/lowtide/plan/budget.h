@@ -29,6 +29,6 @@ Share parse_percentage(std::string_view text, std::string_view what);
 
 // The longest duration with an overhead of at most "5%" or "5": exact, rounded down, at most
 // Ticks::max(). Throws InputError (place "overhead") for text that is no percentage.
-Ticks overhead_limit(std::string_view overhead, const Graph& graph);
+Ticks overhead_limit(std::string_view overhead, Ticks base);
 
 }  // namespace lowtide

@@ -43,8 +43,8 @@ PlanFile plan_file(const Question& question, const Outcome& outcome, FoundBy ask
   if (!question.live_limits.empty()) {
     const Ticks once =
         file.plan.transforms.empty()
-            ? problem.graph.total_time()
-            : apply_transforms(problem.graph, file.plan.transforms).graph.total_time();
+            ? problem.graph.least_time()
+            : apply_transforms(problem.graph, file.plan.transforms).graph.least_time();
     if (outcome.status == Status::optimal && outcome.cost.duration != once)
       file.claims.status = Status::feasible;
     if (outcome.status == Status::infeasible && outcome.bound.peak <= problem.budget)

@@ -9,6 +9,7 @@
 #include "lowtide/report/page.h"
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/report_page.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::report {
 
@@ -26,8 +27,8 @@ Json point_json(const Graph& graph, const TradeoffPoint& point) {
           {"peak", planned ? Json(outcome.cost.peak.count()) : Json()},
           {"taken", planned && point.taken ? Json(point.taken->bytes.count()) : Json()},
           {"duration", planned ? Json(outcome.cost.duration.count()) : Json()},
-          {"bound",
-           is_bounded(outcome, graph.total_time()) ? Json(outcome.bound.duration.count()) : Json()},
+          {"bound", is_bounded(outcome, own_duration(graph)) ? Json(outcome.bound.duration.count())
+                                                             : Json()},
           {"note", clean_text(outcome.note)}};
 }
 
@@ -49,7 +50,7 @@ std::string data_of(const Graph& graph, const Tradeoff& curve, const Tradeoff* b
                      {"tick", to_string(graph.tick())},
                      {"opCount", graph.op_count()},
                      {"tensorCount", graph.tensor_count()},
-                     {"base", graph.total_time().count()},
+                     {"base", own_duration(graph).count()},
                      {"order", to_string(curve.terms.order)},
                      {"footprint", to_string(curve.footprint)},
                      {"allocator", curve.allocator},

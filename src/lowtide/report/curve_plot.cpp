@@ -15,6 +15,7 @@
 #include "lowtide/report/plot_line.h"
 #include "lowtide/report/plot_scale.h"
 #include "lowtide/report/units_text.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::report {
 
@@ -99,9 +100,9 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
     mark.planned = outcome.plan.has_value();
     mark.needs = mark.planned ? point.needs() : point.budget;
     mark.proven = outcome.status == Status::optimal;
-    mark.overhead = overhead_percent(outcome.cost.duration, graph.total_time());
-    if (is_bounded(outcome, graph.total_time()))
-      mark.bound = overhead_percent(outcome.bound.duration, graph.total_time());
+    mark.overhead = overhead_percent(outcome.cost.duration, own_duration(graph));
+    if (is_bounded(outcome, own_duration(graph)))
+      mark.bound = overhead_percent(outcome.bound.duration, own_duration(graph));
     marks_.push_back(mark);
   };
   for (const TradeoffPoint& point : curve.points) add(point);

@@ -11,6 +11,7 @@
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/transforms_text.h"
 #include "lowtide/report/units_text.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::report {
 
@@ -56,7 +57,7 @@ std::string footprint_row(const auto& whole) {
 
 std::string table_row(const Graph& graph, const Tradeoff& curve, const TradeoffPoint& point) {
   const Outcome& outcome = point.outcome;
-  const Ticks base = graph.total_time();
+  const Ticks base = own_duration(graph);
   std::string overhead = "-", bound = "-", peak = "-", taken = "-";
   if (outcome.plan) {
     overhead = percent_text(overhead_percent(outcome.cost.duration, base));
@@ -95,7 +96,7 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
   });
   if (noted != curve.points.end())
     out += wrap(fmt::format("{:<10} {}", "note", noted->outcome.note), style.width, style.unicode);
-  if (const auto least = least_without_overhead(curve, graph.total_time()))
+  if (const auto least = least_without_overhead(curve, own_duration(graph)))
     out += fmt::format("{:<10} {}, {}: the smallest {} found without overhead\n", "full speed",
                        exact_bytes_text(*least), share_text(*least, curve.own_peak),
                        curve.footprint == Footprint::live ? "peak" : "footprint");
@@ -104,7 +105,7 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
     const Ticks duration = curve.smallest->outcome.cost.duration;
     out += fmt::format("{:<10} {}, {}, overhead {}{}\n", "smallest", exact_bytes_text(budget),
                        share_text(budget, curve.own_peak),
-                       percent_text(overhead_percent(duration, graph.total_time())),
+                       percent_text(overhead_percent(duration, own_duration(graph))),
                        in_range(curve, budget)                ? ""
                        : budget < curve.points.front().budget ? "; below this range"
                                                               : "; above this range");
@@ -122,7 +123,7 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
 }
 
 std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& style) {
-  const Ticks base = graph.total_time();
+  const Ticks base = own_duration(graph);
   std::string out = head(graph, style);
   const auto row = [&](std::string_view key, std::string_view value) {
     out += fmt::format("{:<10} {}\n", key, value);

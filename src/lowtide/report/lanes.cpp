@@ -46,14 +46,17 @@ void add(Unit<Tag>& sum, Unit<Tag> value) {
                                                                    : Unit<Tag>(whole);
 }
 
-bool on_compute_lane(const Step& step) { return !step.is_transfer(); }
-
 Moved described(const Graph& graph, TensorId id) {
   const std::string& name = graph.tensor(id).name;
   const OpId maker = graph.producer(id);
   return {.tensor = id,
           .name = name.empty() ? graph.label(id) : name,
           .origin = maker.valid() ? graph.op(maker).origin : std::string()};
+}
+
+std::string waiting_text(const Lanes& lanes, TickUnit tick) {
+  return lanes.stalled == Ticks() ? "computing never waits"
+                                  : "computing waits for " + ticks_text(lanes.stalled, tick);
 }
 
 // In stretches, of which the duration has `count`.
@@ -93,13 +96,13 @@ void add_up(Moved& sum, const Moved& other) {
 
 Lanes lanes_of(const Graph& graph, const Plan& plan, const Timeline& timeline) {
   Lanes lanes;
-  if (!transfers(plan)) return lanes;
+  if (!transfers(plan) && !graph.has_network_ops()) return lanes;
   const std::size_t count = timeline.end.size();
   Computing computing;
   Ticks now;
   for (std::size_t i = 0; i < count; ++i) {
     const Step& step = plan.steps[i];
-    if (!on_compute_lane(step)) continue;
+    if (!on_compute_lane(graph, step)) continue;
     const bool computes = step.is_compute();
     const Ticks waited = computes ? timeline.begin[i] : timeline.end[i];
     if (waited > now) lanes.stalls.push_back({i, now, waited});
@@ -112,10 +115,16 @@ Lanes lanes_of(const Graph& graph, const Plan& plan, const Timeline& timeline) {
   std::unordered_map<std::size_t, std::size_t> places;
   for (std::size_t i = 0; i < count; ++i) {
     const Step& step = plan.steps[i];
-    if (!step.is_transfer()) continue;
-    const bool out = step.kind == StepKind::offload;
+    if (on_compute_lane(graph, step)) continue;
     const Ticks begin = timeline.begin[i], end = timeline.end[i];
     const Ticks hidden = computing.before(end) - computing.before(begin);
+    if (!step.is_transfer()) {
+      lanes.sent.push_back({i, step.op(), begin, end, hidden});
+      add(lanes.sending, end - begin);
+      add(lanes.sent_hidden, hidden);
+      continue;
+    }
+    const bool out = step.kind == StepKind::offload;
     lanes.copies.push_back({i, step.tensor(), out, begin, end, hidden});
     const Bytes bytes = graph.bytes(step.tensor());
     add(out ? lanes.out : lanes.in, bytes);
@@ -139,9 +148,13 @@ double hidden_share(Ticks hidden, Ticks copying) {
 std::string copied_text(const Lanes& lanes, TickUnit tick) {
   return fmt::format("{} out, {} in, {:.1f} % of the time hidden; {}", bytes_text(lanes.out),
                      bytes_text(lanes.in), 100 * hidden_share(lanes.hidden, lanes.copying),
-                     lanes.stalled == Ticks()
-                         ? "computing never waits"
-                         : "computing waits for " + ticks_text(lanes.stalled, tick));
+                     waiting_text(lanes, tick));
+}
+
+std::string network_text(const Lanes& lanes, TickUnit tick) {
+  return fmt::format(
+      "{} on the network, {:.1f} % of the time hidden; {}", ticks_text(lanes.sending, tick),
+      100 * hidden_share(lanes.sent_hidden, lanes.sending), waiting_text(lanes, tick));
 }
 
 std::size_t stretch_of(Ticks time, Ticks duration, std::size_t count) {
@@ -149,15 +162,14 @@ std::size_t stretch_of(Ticks time, Ticks duration, std::size_t count) {
   return std::min(count - 1, static_cast<std::size_t>(place));
 }
 
-std::vector<Bytes> live_by_time(const Plan& plan, const Timeline& timeline, Ticks duration,
-                                std::size_t count) {
+std::vector<Bytes> live_by_time(const Timeline& timeline, Ticks duration, std::size_t count) {
   std::vector<Bytes> most(count, Bytes(0));
   Ticks now;
   Bytes last = timeline.start;
   std::size_t filled = 0;  // stretches
   for (std::size_t i = 0; i < timeline.live.size(); ++i) {
     last = timeline.live[i];
-    const Ticks end = on_compute_lane(plan.steps[i]) ? timeline.end[i] : now;
+    const Ticks end = timeline.clock[i];
     const std::size_t to = stretch_of(end, duration, count);
     for (std::size_t at = stretch_of(now, duration, count); at <= to; ++at)
       most[at] = std::max(most[at], last);
@@ -184,6 +196,13 @@ std::vector<double> copying_by_time(const Lanes& lanes, bool out, Ticks duration
   std::vector<double> busy(count, 0);
   for (const Copy& copy : lanes.copies)
     if (copy.out == out) cover(busy, copy.begin, copy.end, duration, count);
+  for (double& share : busy) share = std::min(share, 1.0);
+  return busy;
+}
+
+std::vector<double> sending_by_time(const Lanes& lanes, Ticks duration, std::size_t count) {
+  std::vector<double> busy(count, 0);
+  for (const Sent& one : lanes.sent) cover(busy, one.begin, one.end, duration, count);
   for (double& share : busy) share = std::min(share, 1.0);
   return busy;
 }

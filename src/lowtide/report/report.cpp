@@ -10,6 +10,7 @@
 
 #include "lowtide/graph/origin.h"
 #include "lowtide/layout/xla_total.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::report {
 
@@ -153,7 +154,7 @@ Run make_run(const Graph& original, Plan plan) {
     run.recomputed_time += graph.time(step.op());
   }
   run.lanes = lanes_of(graph, run.plan, run.timeline);
-  run.overhead_percent = overhead_percent(run.timeline.cost.duration, original.total_time());
+  run.overhead_percent = overhead_percent(run.timeline.cost.duration, own_duration(original));
   describe_peak(graph, run);
   if (run.transformed) find_stretches(*run.transformed, run);
   return run;
@@ -249,7 +250,7 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .tensors = graph.tensor_count(),
                 .resident = graph.resident(),
                 .input_bytes = graph.input_bytes(),
-                .base_duration = graph.total_time(),
+                .base_duration = own_duration(graph),
                 .budget = budget,
                 .bound = std::nullopt,
                 .before = own_run(graph),

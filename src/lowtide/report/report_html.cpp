@@ -112,6 +112,7 @@ class PageData {
   void write_head();
   void write_run(const Run& run);
   void write_lanes(const Run& run);
+  void write_sent(const Run& run);
   void write_copies(std::string_view key, const Run& run, bool out);
   void write_stretches(const Run& run, std::size_t points);
   void write_moved(const Moved& moved, std::int64_t tensor);
@@ -213,7 +214,7 @@ void PageData::write_run(const Run& run) {
       });
     });
     write_points(run);
-    if (!run.lanes.copies.empty()) json_.key("lanes").object([&] { write_lanes(run); });
+    if (!run.lanes.empty()) json_.key("lanes").object([&] { write_lanes(run); });
   });
 }
 
@@ -226,6 +227,7 @@ void PageData::write_lanes(const Run& run) {
   json_.key("stalled").number(lanes.stalled);
   write_copies("out", run, true);
   write_copies("in", run, false);
+  if (!lanes.sent.empty()) write_sent(run);
 
   // The longest, where there are too many.
   std::vector<Stall> stalls = lanes.stalls;
@@ -255,6 +257,28 @@ void PageData::write_lanes(const Run& run) {
   });
   json_.key("rest").array(std::span(&rest, rest.bytes > Bytes(0) ? 1 : 0),
                           [&](const Moved& moved) { write_moved(moved, -1); });
+}
+
+// The computations on the network lane; the longest, where there are too many.
+void PageData::write_sent(const Run& run) {
+  std::vector<Sent> sent = run.lanes.sent;
+  if (!full_ && sent.size() > kSampledCopies) {
+    const auto length = [](const Sent& one) { return one.end - one.begin; };
+    std::ranges::nth_element(sent, sent.begin() + kSampledCopies, std::greater(), length);
+    sent.resize(kSampledCopies);
+    std::ranges::sort(sent, {}, &Sent::begin);
+  }
+  json_.key("sending").number(run.lanes.sending);
+  json_.key("sentHidden").number(run.lanes.sent_hidden);
+  json_.key("network").object([&] {
+    const auto column = [&](std::string_view key, auto value_of) {
+      json_.key(key).array(sent, [&](const Sent& one) { json_.number(value_of(one)); });
+    };
+    column("what", [&](const Sent& one) { return code_of(run, one.step); });
+    column("begin", [](const Sent& one) { return one.begin; });
+    column("end", [](const Sent& one) { return one.end; });
+    column("hidden", [](const Sent& one) { return one.hidden; });
+  });
 }
 
 void PageData::write_moved(const Moved& moved, std::int64_t tensor) {
@@ -322,9 +346,9 @@ void PageData::write_points(const Run& run) {
   Ticks now, fresh;
   for (std::size_t i = 0; i < live.size(); ++i) {
     const Step& step = run.plan.steps[i];
-    if (step.is_compute() && again[i] == '0') fresh += graph_of(run).time(step.op());
-    if (step.is_compute() || step.kind == StepKind::free) now = run.timeline.end[i];
-    clock[i] = now;
+    const bool computes = step.is_compute() && on_compute_lane(graph_of(run), step);
+    if (computes && again[i] == '0') fresh += graph_of(run).time(step.op());
+    now = clock[i] = run.timeline.clock[i];
     extra[i] = now - base_of(fresh);
   }
 

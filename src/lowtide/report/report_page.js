@@ -160,7 +160,8 @@ function drawFigures() {
     const bound = D.bound === null || !D.base ? "" : `; no plan${D.transforms ? " with these transforms" : ""} has less than ${percentText(100 * (D.bound / D.base - 1))}`;
     list.push(figure("Overhead", "", percentText(plan.overhead), `${ticksText(own.duration)} \u2192 ${ticksText(plan.duration)}${bound}`));
     list.push(figure("Recomputed", "", plural(plan.recomputations, "op"), `of ${countText(plan.computations)} computations, ${ticksText(plan.recomputedTime)}`));
-    if (plan.lanes) list.push(figure("Copied to the host", "", bytesText(plan.lanes.bytesOut), hiddenText(plan.lanes)));
+    if (plan.lanes && plan.lanes.moved.length) list.push(figure("Copied to the host", "", bytesText(plan.lanes.bytesOut), hiddenText(plan.lanes)));
+    if (plan.lanes && plan.lanes.network) list.push(figure("On the network", "", ticksText(plan.lanes.sending), hiddenText(plan.lanes, plan.lanes.sending, plan.lanes.sentHidden)));
   } else {
     list.push(figure("Duration", "", ticksText(own.duration), "of computing each op once"));
     list.push(figure("Inputs and parameters", "", bytesText(D.inputs), "in use from the start"));
@@ -235,7 +236,7 @@ function drawLegend() {
   if (D.budget !== null) entries.push(["budget", "budget"]);
   if (run.recomputations) entries.push(["again", "computed again"]);
   if (run.stretches) entries.push(["region", "parts of a split"]);
-  if (run.lanes && run.lanes.stalled) entries.push(["stall", "waiting for copies"]);
+  if (run.lanes && run.lanes.stalled) entries.push(["stall", `waiting for ${waitedFor(run)}`]);
   $("legend").replaceChildren(...entries.map(([key, text]) => element("li", {}, element("span", { class: `key ${key}` }), text)));
 }
 

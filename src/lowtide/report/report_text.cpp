@@ -46,6 +46,7 @@ class Writer {
     roles();
     tensors();
     copied();
+    network();
     recomputed();
     blocks();
     parts();
@@ -73,6 +74,7 @@ class Writer {
   void tensors();
   void recomputed();
   void copied();
+  void network();
   void blocks();
   void parts();
   void transforms();
@@ -94,7 +96,7 @@ void Writer::head() {
 }
 
 void Writer::plot() {
-  if (!run_.lanes.copies.empty()) return plot_over_time();
+  if (!run_.lanes.empty()) return plot_over_time();
   MemoryPlot plot{.run = {run_.timeline.start, run_.timeline.live},
                   .budget = report_.budget,
                   .recomputed = run_.recomputed_steps};
@@ -105,13 +107,14 @@ void Writer::plot() {
   out_ += plot_memory(plot, style_) + '\n';
 }
 
-// Copies have no place among the steps: what they do beside computing is seen over time alone.
+// Copies and network ops have no place among the steps: what they do beside computing is seen over
+// time alone.
 void Writer::plot_over_time() {
   constexpr std::size_t kStretches = 4000;
   const Run& own = report_.before;
   const Ticks duration = std::max(run_.timeline.cost.duration, own.timeline.cost.duration);
-  const std::vector<Bytes> before = live_by_time(own.plan, own.timeline, duration, kStretches),
-                           live = live_by_time(run_.plan, run_.timeline, duration, kStretches);
+  const std::vector<Bytes> before = live_by_time(own.timeline, duration, kStretches),
+                           live = live_by_time(run_.timeline, duration, kStretches);
   std::vector<std::size_t> again;
   for (const std::size_t step : run_.recomputed_steps)
     again.push_back(stretch_of(run_.timeline.begin[step], duration, kStretches));
@@ -119,9 +122,13 @@ void Writer::plot_over_time() {
   TimeAxis time{
       .duration = duration,
       .tick = report_.tick,
-      .lanes = {{"compute", computing_by_time(lanes, run_.timeline, duration, kStretches), true},
-                {"out", copying_by_time(lanes, true, duration, kStretches)},
-                {"in", copying_by_time(lanes, false, duration, kStretches)}}};
+      .lanes = {{"compute", computing_by_time(lanes, run_.timeline, duration, kStretches), true}}};
+  if (!lanes.copies.empty()) {
+    time.lanes.push_back({"out", copying_by_time(lanes, true, duration, kStretches)});
+    time.lanes.push_back({"in", copying_by_time(lanes, false, duration, kStretches)});
+  }
+  if (!lanes.sent.empty())
+    time.lanes.push_back({"network", sending_by_time(lanes, duration, kStretches)});
   out_ += plot_memory({.run = {run_.timeline.start, live},
                        .before = MemoryProfile{own.timeline.start, before},
                        .budget = report_.budget,
@@ -157,6 +164,8 @@ void Writer::figures() {
   if (run_.transfers > 0) {
     row("transfers", count_of(own.transfers), count_of(run_.transfers));
     row("host peak", bytes_text(a.host_peak), bytes_text(b.host_peak));
+  }
+  if (!run_.lanes.empty()) {
     row("waiting", ticks_text(own.lanes.stalled, report_.tick),
         ticks_text(run_.lanes.stalled, report_.tick));
   }
@@ -291,6 +300,12 @@ void Writer::copied() {
   std::vector<TableColumn> columns{bytes, out, in, time, hidden, names};
   if (any_origin) columns.push_back(origins);
   out_ += draw_table(std::move(columns), style_);
+}
+
+void Writer::network() {
+  if (run_.lanes.sent.empty()) return;
+  heading("On the network");
+  lines(network_text(run_.lanes, report_.tick));
 }
 
 void Writer::recomputed() {

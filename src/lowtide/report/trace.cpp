@@ -50,7 +50,8 @@ class Tracer {
       const Op& op = graph_.op(step.op());
       const bool recomputed = again != run_.recomputed_steps.end() && *again == i;
       if (recomputed) ++again;
-      trace_.slices.push_back({.lane = TraceLane::compute,
+      const bool computes = on_compute_lane(graph_, step);
+      trace_.slices.push_back({.lane = computes ? TraceLane::compute : TraceLane::network,
                                .begin = time(run_.timeline.begin[i]),
                                .end = time(run_.timeline.end[i]),
                                .name = op.name.empty() ? graph_.label(step.op()) : op.name,
@@ -92,7 +93,7 @@ class Tracer {
     for (std::size_t i = 0; i < run_.timeline.live.size(); ++i) {
       const Bytes live = run_.timeline.live[i];
       if (live != trace_.counter.back().live) trace_.counter.push_back({time(now), live});
-      if (!run_.plan.steps[i].is_transfer()) now = run_.timeline.end[i];
+      now = run_.timeline.clock[i];
     }
     // So that the last level is seen up to the end.
     trace_.counter.push_back({time(run_.timeline.cost.duration), trace_.counter.back().live});
@@ -111,6 +112,7 @@ std::string_view to_string(TraceLane lane) {
     case TraceLane::compute: return "compute";
     case TraceLane::out: return "copies out";
     case TraceLane::in: return "copies in";
+    case TraceLane::network: return "network";
     case TraceLane::parts: return "parts";
   }
   return {};

@@ -4,6 +4,7 @@
 //   compute       |aten.mm|aten.gelu|aten.mm|...   what is recomputed is of the category
 //   "recomputed" copies out            |hidden_1   |            to the host, of a plan that copies
 //   copies in                  |hidden_1 |
+//   network               |all_gather_1 |          of a graph with network ops
 //   parts         |split 1 of 2    |split 2 of 2|  of a plan that splits ops; nested ones inside
 //   live bytes    ~~~/~~~\__/~~                    a counter; its maximum is the peak of the plan
 #pragma once
@@ -19,9 +20,9 @@
 
 namespace lowtide::report {
 
-enum class TraceLane : std::uint8_t { compute, out, in, parts };
+enum class TraceLane : std::uint8_t { compute, out, in, network, parts };
 inline constexpr std::array kTraceLanes = {TraceLane::compute, TraceLane::out, TraceLane::in,
-                                           TraceLane::parts};
+                                           TraceLane::network, TraceLane::parts};
 std::string_view to_string(TraceLane lane);  // "copies out"
 
 struct TraceSlice {

@@ -13,7 +13,7 @@ namespace lowtide::report {
 std::vector<TransformEffect> effects_of(const Graph& graph, std::span<const Transform> transforms) {
   std::vector<TransformEffect> effects;
   Bytes peak = own_peak(graph);
-  Ticks time = graph.total_time();
+  Ticks time = own_duration(graph);
   std::size_t done = 0;
   for (const std::span<const Transform> some : together(transforms)) {
     done += some.size();
@@ -21,9 +21,9 @@ std::vector<TransformEffect> effects_of(const Graph& graph, std::span<const Tran
     effects.push_back({.text = describe(some),
                        .peak_before = peak,
                        .peak = own_peak(made),
-                       .added = made.total_time() - time});
+                       .added = own_duration(made) - time});
     peak = effects.back().peak;
-    time = made.total_time();
+    time = own_duration(made);
   }
   return effects;
 }

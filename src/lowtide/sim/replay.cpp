@@ -82,7 +82,8 @@ std::optional<std::string> Replay::compute(OpId op, std::span<const TensorId> ov
   for (OpId before : graph_.after(op))
     if (!computed_[before.index()]) return refuse(graph_.label(before) + " must come first");
   if (const auto why = not_overwritable(op, overwritten)) return refuse(*why);
-  Ticks start = compute_lane_;
+  const bool on_network = graph_.on_network(op);
+  Ticks start = on_network ? std::max(compute_lane_, network_lane_) : compute_lane_;
   for (TensorId input : graph_.inputs(op)) {
     const TensorState& tensor = state(input);
     if (!tensor.live) return refuse("its input " + graph_.label(input) + " is not live");
@@ -100,16 +101,18 @@ std::optional<std::string> Replay::compute(OpId op, std::span<const TensorId> ov
     made += graph_.bytes(output);
   }
   for (const TensorId gone : overwritten) {
-    start = std::max(start, state(gone).settled);
+    start = std::max({start, state(gone).settled, state(gone).network});
     made -= graph_.bytes(gone);
   }
-  if (graph_.is_barrier(op)) start = std::max({start, out_lane_, in_lane_});
+  for (const TensorId changed : graph_.mutates(op)) start = std::max(start, state(changed).network);
+  if (graph_.is_barrier(op)) start = std::max({start, out_lane_, in_lane_, network_lane_});
   const Ticks end = checked_add(start, graph_.time(op));
 
   during_ = live_ + made + graph_.workspace(op);
   live_ += made;
   began_ = start;
-  compute_lane_ = ended_ = end;
+  ended_ = end;
+  (on_network ? network_lane_ : compute_lane_) = end;
   if (graph_.is_barrier(op)) out_lane_ = in_lane_ = end;
   for (const TensorId gone : overwritten) state(gone).live = false;
   for (TensorId output : graph_.outputs(op)) {
@@ -121,6 +124,9 @@ std::optional<std::string> Replay::compute(OpId op, std::span<const TensorId> ov
     state(changed).on_host = false;
     state(changed).exists = end;
   }
+  if (on_network)
+    for (const auto links : {graph_.inputs(op), graph_.outputs(op)})
+      for (const TensorId used : links) state(used).network = end;
   if (!again) {
     computed_[op.index()] = 1;
     first_.push_back(op);
@@ -136,7 +142,7 @@ std::optional<std::string> Replay::free(TensorId id) {
     return "free of " + graph_.label(id) +
            ": it is an input that is not releasable and has no host copy";
   began_ = compute_lane_;
-  compute_lane_ = ended_ = std::max(compute_lane_, tensor.settled);
+  compute_lane_ = ended_ = std::max({compute_lane_, tensor.settled, tensor.network});
   during_ = live_;
   live_ -= graph_.bytes(id);
   tensor.live = false;
@@ -195,6 +201,8 @@ std::optional<std::string> Replay::missing_at_end() const {
   return std::nullopt;
 }
 
-Ticks Replay::duration() const { return std::max({compute_lane_, out_lane_, in_lane_}); }
+Ticks Replay::duration() const {
+  return std::max({compute_lane_, out_lane_, in_lane_, network_lane_});
+}
 
 }  // namespace lowtide

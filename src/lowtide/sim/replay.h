@@ -26,9 +26,10 @@ class Replay {
   Bytes during() const { return during_; }  // during the latest step
   Bytes host() const { return host_; }
   // When the latest step began and ended on its lane; a free begins when the compute lane reaches
-  // it.
+  // it, an op when its lane does and all that it waits for is there.
   Ticks began() const { return began_; }
   Ticks ended() const { return ended_; }
+  Ticks clock() const { return compute_lane_; }
   Ticks duration() const;
   bool is_live(TensorId id) const { return tensors_[id.index()].live; }
   const std::vector<OpId>& first_computations() const { return first_; }
@@ -41,6 +42,7 @@ class Replay {
     bool mutated = false;
     Ticks exists;   // the end of the op or prefetch that made it live
     Ticks settled;  // the end of its last copy, in either direction
+    Ticks network;  // the end of the last network op that read or made it
   };
   std::optional<std::string> compute(OpId op, std::span<const TensorId> overwritten);
   // Why the op may not run in place of these tensors, apart from its other rules.
@@ -56,7 +58,7 @@ class Replay {
   std::vector<std::uint8_t> computed_;
   std::vector<OpId> first_;
   Bytes live_, during_, host_;
-  Ticks compute_lane_, out_lane_, in_lane_, began_, ended_;
+  Ticks compute_lane_, out_lane_, in_lane_, network_lane_, began_, ended_;
 };
 
 }  // namespace lowtide

@@ -23,6 +23,7 @@ Timeline run(Replay replay, const Plan& plan) {
   timeline.live.reserve(plan.steps.size());
   timeline.begin.reserve(plan.steps.size());
   timeline.end.reserve(plan.steps.size());
+  timeline.clock.reserve(plan.steps.size());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     if (auto why = replay.apply(plan.steps[i])) {
       timeline.violation = Violation{i, std::move(*why)};
@@ -31,6 +32,7 @@ Timeline run(Replay replay, const Plan& plan) {
     timeline.live.push_back(replay.during());
     timeline.begin.push_back(replay.began());
     timeline.end.push_back(replay.ended());
+    timeline.clock.push_back(replay.clock());
     timeline.cost.peak = std::max(timeline.cost.peak, replay.during());
   }
   timeline.cost.duration = replay.duration();
@@ -89,6 +91,17 @@ Plan own_plan(const Graph& graph) {
 Bytes own_peak(const Graph& graph) {
   if (!graph.has_tensors_on_host()) return simulate(graph, own_plan(graph)).cost.peak;
   return own_peak(Graph(graph).with_homes_on_device());
+}
+
+Ticks own_duration(const Graph& graph) {
+  if (!graph.has_network_ops()) return graph.total_time();
+  if (graph.has_tensors_on_host()) return own_duration(Graph(graph).with_homes_on_device());
+  return simulate(graph, own_plan(graph)).cost.duration;
+}
+
+bool on_compute_lane(const Graph& graph, const Step& step) {
+  if (step.is_transfer()) return false;
+  return !step.is_compute() || !graph.on_network(step.op());
 }
 
 }  // namespace lowtide

@@ -25,6 +25,7 @@ struct Timeline {
   // When each step begins and ends on its lane. A free begins when the compute lane reaches it, and
   // ends when it takes effect.
   std::vector<Ticks> begin, end;
+  std::vector<Ticks> clock;  // when the compute lane goes on, after each step
   std::optional<Violation> violation;
 
   // The first step at the peak; the number of steps if the peak is before the first step.
@@ -51,5 +52,11 @@ std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::si
 // such tensors the plan is not legal.
 Plan own_plan(const Graph& graph);
 Bytes own_peak(const Graph& graph);
+// The base duration, to which overheads are relative: that of the unplanned step. The sum of the
+// times of all ops, less what network ops take beside the computing.
+Ticks own_duration(const Graph& graph);
+
+// Whether the step runs on the compute lane; a free does.
+bool on_compute_lane(const Graph& graph, const Step& step);
 
 }  // namespace lowtide

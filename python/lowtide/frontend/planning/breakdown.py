@@ -42,7 +42,7 @@ def techniques(graph: lowtide.Graph, program: Program, transforms: list[dict[str
     saved = max(0, own.own_peak - cost.peak)
     away = Counter(schedule_.copied)
     if away:
-        modules, waits = Counter(), cost.duration - sum(entries[op].time for op, _ in computes)
+        modules, waits = Counter(), max(0, cost.duration - sum(entries[op].time for op, _ in computes if entries[op].lane == "compute"))
         for op in entries:
             modules[_module(op)] += sum(away[t] for t in op.outputs)
         size = size_text(sum(program.graph.tensor(t).bytes * count for t, count in away.items()))

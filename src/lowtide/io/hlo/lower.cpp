@@ -65,6 +65,7 @@ class Lowering {
   Value passing(const Instruction& one, const std::vector<std::int64_t>& passes);
   Cost cost_of(const Instruction& one);
   std::int64_t trips(const Instruction& loop);
+  bool begins_collective(const Instruction& one) const;
 
   Known& known_;
   Body body_;
@@ -203,6 +204,18 @@ Cost Lowering::cost_of(const Instruction& one) {
   return {price_of(known_.device, body_.within(), one, work), work.operations, Bytes(0)};
 }
 
+// Other instructions run beside it until its "-done".
+bool Lowering::begins_collective(const Instruction& one) const {
+  const AsyncOpcode async = async_of(one.opcode);
+  if (async.part != AsyncPart::start) return false;
+  std::string_view name = async.wrapped;
+  if (const std::uint32_t wrapped = one.callee("calls"); name == "async" && wrapped != kNone) {
+    const Computation& begun = known_.module.computations[wrapped];
+    name = begun.instructions[begun.root].opcode;
+  }
+  return opcode_of(name).kind == OpcodeKind::collective;
+}
+
 Overwrites Lowering::overwrites(const Instruction& one, Value result) {
   Overwrites over;
   std::vector<bool> chosen(one.operands.size());
@@ -220,6 +233,7 @@ void Lowering::add_op(const Instruction& one, Value result, const Cost& cost, Ov
   op.time = Ticks(cost.ns);
   op.workspace = cost.workspace;
   op.recomputable = is_repeatable(one, known_.inside);
+  if (begins_collective(one)) op.lane = Lane::network;
   body_.add_op(at_, std::move(op), result, std::move(over));
   run_.ns = sum(run_.ns, cost.ns);
   run_.operations = sum(run_.operations, cost.operations);

@@ -17,6 +17,7 @@ Context::Context(const Problem& problem, std::string_view solver, ContextSetting
       settings_(std::move(settings)),
       limits_(settings_.limits),
       random_(settings_.seed) {
+  check(!problem.graph.has_network_ops(), "the driver has put all ops on the compute lane");
   if (may_transform())
     outcome_.bound = {settings_.known.duration,
                       std::max(always_live(problem), settings_.known.peak)};

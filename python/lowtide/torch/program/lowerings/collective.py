@@ -2,8 +2,8 @@
 
 A collective returns at once; `wait_tensor` returns the same storage when what belongs there has arrived.  So a pair is two ops:
 
-* The collective makes its result.  Collectives run in the order of the model, which is the same on all ranks whatever each of
-  them plans, so none waits for another for ever.
+* The collective makes its result, on the network lane, beside the computing.  Collectives run in the order of the model, which
+  is the same on all ranks whatever each of them plans, so none waits for another for ever.
 * The wait makes the waited-for tensor in the place of that result, in the pass in which the model waits.  It reads the
   collective's operands too, because the process group does until then, and what the group holds for itself meanwhile.
 
@@ -76,6 +76,7 @@ class Collective(Lowering):
         held = held_meanwhile(op.kernel)
         if held:
             op.outputs.append(builder.graph.tensor(f"{op.name} of the group", held, None, [held], "u8"))
+        op.lane = "network"
         builder.graph.op(op, effect=True)
         op.recomputable = builder.gathers_again and gathers(node.target)
 
