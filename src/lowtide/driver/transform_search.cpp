@@ -1,15 +1,14 @@
 // Problem: choose the transforms of a plan, together with the plan.
 //
 // Idea: the original graph gets a short run. Then candidates are estimated, in milliseconds each:
-// the time that they add, and the recomputation that the budget needs on their graph. The lists of
-// transforms with the best estimates take part in a tournament (tournament.cpp): a turn of a list
-// is a short run of the same solver on its graph, from the plans of its turns before. Lists near
-// the best one enter later: another number of parts, since estimates cannot distinguish six parts
-// from seven; substitutions; and splits on its graph, which are nested in the splits before, or
-// stand beside them. A step with a barrier is also tried with its backward hoisted, since the
-// barrier separates the forward from the backward. Substitutions that save time are tried in two
-// sets: all of them, and those that hold no more bytes; splits are tried on the graph of the second
-// set.
+// the time that they add, and the recomputation that the budget needs on their graph. The best few
+// are planned, each in a short run of the same solver, which sees an ordinary graph. Estimates
+// cannot distinguish six parts from seven, so the winner is also planned with a few more and fewer
+// parts. The best of all is the base of the next level: candidates on its graph are nested in
+// earlier splits, or stand beside them. When a level wins nothing, the rest of the limits goes to
+// the best. A step with a barrier is also tried with its backward hoisted, since the barrier
+// separates the forward from the backward. Substitutions that save time are tried in two sets: all
+// of them, and those that hold no more bytes; splits are tried on the graph of the second set.
 //
 // Source: MAGIS (ASPLOS 2024), sections 5.1 and 6, whose search schedules every candidate; here
 // most are only estimated.
@@ -23,30 +22,35 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <limits>
 #include <tuple>
 #include <utility>
 #include <variant>
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/least_solve.h"
-#include "lowtide/driver/tournament.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/rewrite/profile.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
-#include "lowtide/transforms/if_legal.h"
 #include "lowtide/transforms/transform_cache.h"
 
 namespace lowtide::driver {
 
 namespace {
 
-// Of the limits: for the original graph, before the tournament.
-constexpr double kFirstShare = 0.12;
+constexpr double kFirstShare = 0.12;                       // of the limits, for the original graph
 constexpr double kFirstSolves = 2, kMostFirstShare = 0.3;  // the same, with little work
+constexpr double kStartShare = 0.25;                       // for the runs of each start
+constexpr double kTrialShare = 0.05;                       // for each planned candidate
+// More if the graph is so large that less work per op gives no information; then for fewer
+// candidates.
+constexpr double kTrialWork = 3000, kMostTrialShare = 0.2, kTrialsUntil = 0.6;
+constexpr int kLevels = 3;
+constexpr int kMostMisses = 2;  // in a row, with more and more parts or with fewer
+// The last level is the one that wins less than this share of the base duration.
+constexpr double kLeastGain = 0.0005;
 
-class TransformSearch final : public Contest {
+class TransformSearch {
  public:
   TransformSearch(const Question& question, const Request& request, const SolveTrial& solve)
       : question_(question),
@@ -70,17 +74,6 @@ class TransformSearch final : public Contest {
   }
 
  private:
-  // What a run has come to: no plan, duration, peak; smaller is better.
-  struct Result {
-    std::tuple<bool, Ticks, Bytes> rank{true, Ticks::max(), Bytes::max()};
-    bool is_optimal = false;
-  };
-  // The best result of a list in the tournament. `least`: the sum of the ops of its graph.
-  struct Standing {
-    Ticks least;
-    Result best;
-  };
-
   void search() {
     const bool started = std::ranges::any_of(
         request_.starts, [](const Plan& start) { return !start.transforms.empty(); });
@@ -88,80 +81,59 @@ class TransformSearch final : public Contest {
       run_with({}, 1);
       return;
     }
-    plain_ = run_with({}, first_share());
-    if (limits_stopped_ || !best_.support.yes) return;
-    Tournament(*this).run();
-    if (limits_stopped_ || limits_.stopped()) return;
+    run_with({}, started ? kTrialShare : first_share());
+    using rewrite::Taken;
+    const Transforms faster = substituted({}, Taken::faster),
+                     lighter = substituted({}, Taken::faster_and_lighter);
+    const Ticks least = least_;
+    if (settled(least)) return;
+    ideas_.calibrate(duration());
+    // Most gains come from regions of the hoisted graph, so these are tried first.
+    std::vector<Transforms> begun;
+    if (const Transforms hoisted = with_hoist(question_); !hoisted.empty()) {
+      begun.push_back(substituted(hoisted, Taken::faster_and_lighter));
+      if (begun.front() != hoisted) begun.push_back(hoisted);
+    }
+    begun.emplace_back();
+    for (const Plan& start : request_.starts)
+      if (std::ranges::find(begun, start.transforms) == begun.end()) {
+        begun.push_back(start.transforms);
+        run_with(start.transforms, kStartShare);
+      }
+    const bool is_hoisted = !begun.front().empty();
+    if (is_hoisted) run_with(begun.front(), kTrialShare);
+    if (!faster.empty()) run_with(faster, kFirstShare);
+    if (!lighter.empty() && lighter != faster) run_with(lighter, kFirstShare);
+    for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
+      const Ticks before = duration();
+      const Bytes smallest = smallest_;
+      std::vector<Idea> ideas = ideas_.best(begun, duration());
+      // A candidate that fits without recomputation has a plan at once, others only with work for
+      // each of their ops.
+      if (!ideas.empty() && is_scarce(ideas.front()))
+        std::ranges::stable_partition(
+            ideas, [&](const Idea& idea) { return idea.peak <= problem_.budget; });
+      for (const Idea& idea : ideas) {
+        if (is_time_up()) break;
+        // The barrier separates what the hoist joins.
+        if (is_hoisted && idea.base->transforms().empty() && is_scarce(idea)) continue;
+        // An earlier candidate may have won by so much that this one cannot.
+        if (idea.missing == Bytes(0) && idea.time >= duration()) continue;
+        run_with(idea.transforms, trial_share(idea));
+      }
+      for (const Idea& idea : ideas)
+        if (idea.transforms == best_transforms()) tune(idea);
+      if (settled(least)) return;
+      const auto won = before == Ticks::max() ? duration() < before || smallest_ < smallest
+                                              : static_cast<double>((before - duration()).count()) >
+                                                    kLeastGain * static_cast<double>(least.count());
+      if (!won || (!ideas.empty() && is_scarce(ideas.front()))) break;
+      begun = {best_transforms()};
+    }
     // If the best list cannot win more, the original graph may.
     const bool is_done = best_.outcome.plan && best_.outcome.bound.duration >= duration();
     const bool plain = is_done && plain_bound_ < duration();
-    run_with(plain ? Transforms() : Transforms(best_transforms()), 1);
-  }
-
-  std::vector<Transforms> first() override {
-    using rewrite::Taken;
-    ideas_.calibrate(duration());
-    std::vector<Transforms> begun;
-    const auto begin_from = [&](const Transforms& transforms) {
-      if (std::ranges::find(begun, transforms) == begun.end()) begun.push_back(transforms);
-    };
-    // Most gains come from regions of the hoisted graph, so these are tried first.
-    const Transforms hoisted = with_hoist(question_);
-    if (!hoisted.empty()) begin_from(substituted(hoisted, Taken::faster_and_lighter));
-    begin_from(hoisted);
-    begin_from({});
-    for (const Plan& start : request_.starts) begin_from(start.transforms);
-    std::vector<Transforms> lists{{}};
-    lists.insert(lists.end(), begun.begin(), begun.end());
-    lists.push_back(substituted({}, Taken::faster));
-    for (Idea& idea : ideas_.best(begun, duration())) lists.push_back(std::move(idea.transforms));
-    lists.push_back(substituted({}, Taken::faster_and_lighter));
-    return lists;
-  }
-
-  std::vector<Transforms> near(const Contender& best) override {
-    std::vector<Transforms> lists = with_other_parts(question_, best.transforms);
-    for (Idea& idea : ideas_.best({best.transforms}, duration()))
-      lists.push_back(std::move(idea.transforms));
-    return lists;
-  }
-
-  bool enter(Contender& one) override {
-    if (limits_.stopped()) return false;
-    const auto applied = if_legal([&] { return apply_cached(question_, one.transforms); });
-    if (!applied) return false;
-    const Graph& graph = (*applied)->now.graph;
-    one.ops = static_cast<double>(graph.op_count());
-    limits_.spend(static_cast<std::int64_t>(graph.op_count()));
-    standings_.push_back({graph.least_time(), one.transforms.empty() ? plain_ : Result()});
-    return true;
-  }
-
-  bool better(const Contender& one, const Contender& other) const override {
-    return standings_[one.number].best.rank < standings_[other.number].best.rank;
-  }
-
-  double work_left() const override {
-    const double all = all_work();
-    return all > 0 ? (1 - limits_.used()) * all : std::numeric_limits<double>::infinity();
-  }
-
-  // Passes over the lists that cannot win. What they leave goes to the others.
-  bool run(std::span<Contender* const> contenders, double share) override {
-    if (contenders.size() == 1) return false;  // it gets all that is left
-    double rest = share;                       // of the phase
-    bool any = false;
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      if (limits_stopped_ || limits_.stopped()) return false;
-      Standing& standing = standings_[contenders[i]->number];
-      if (standing.least >= duration() || standing.best.is_optimal) continue;
-      const double part = rest / static_cast<double>(contenders.size() - i);
-      const Result result = run_with(contenders[i]->transforms, part / (1 - share + rest));
-      rest -= part;
-      any = true;
-      if (result.rank <= standing.best.rank) standing.best = result;
-    }
-    return any;
+    if (!limits_.stopped()) run_with(plain ? Transforms() : Transforms(best_transforms()), 1);
   }
 
   Ticks duration() const { return best_.outcome.plan ? best_.outcome.cost.duration : Ticks::max(); }
@@ -172,11 +144,30 @@ class TransformSearch final : public Contest {
     return all > 0 ? std::clamp(kFirstSolves * least_solve(ops) / all, kFirstShare, kMostFirstShare)
                    : kFirstShare;
   }
+  double trial_share(const Idea& idea) const {
+    const double all = all_work();
+    const double enough = all > 0 ? kTrialWork * static_cast<double>(idea.made_ops()) / all : 0;
+    return std::clamp(enough, kTrialShare, kMostTrialShare);
+  }
+  // There is time for few runs of such graphs.
+  bool is_scarce(const Idea& idea) {
+    const bool is = trial_share(idea) > kTrialShare;
+    is_cut_ = is_cut_ || is;
+    return is;
+  }
   // The work that the limits allow, approximately; 0 without limits.
   double all_work() const {
     const double seconds = request_.limits.seconds.value_or(0);
     return request_.limits.work ? static_cast<double>(*request_.limits.work)
                                 : seconds * request_.threads * kWorkPerSecond;
+  }
+  bool is_time_up() {
+    const bool is = limits_.stopped() || limits_.used() > kTrialsUntil;
+    is_cut_ = is_cut_ || is;
+    return is;
+  }
+  bool settled(Ticks least) const {
+    return limits_stopped_ || !best_.support.yes || duration() <= least;
   }
   // Of the best plan, or without one of the plan with the smallest peak.
   const Transforms& best_transforms() const {
@@ -184,7 +175,7 @@ class TransformSearch final : public Contest {
     return smallest_transforms_;
   }
 
-  Result run_with(const Transforms& transforms, double share) {
+  void run_with(const Transforms& transforms, double share) {
     Question question = question_;
     question.transforms = transforms;
     Request request = request_;
@@ -211,15 +202,7 @@ class TransformSearch final : public Contest {
       };
     Answer answer = solve_(question, request);
     limits_.spend(answer.work);
-    const Outcome& outcome = answer.outcome;
-    Result result;
-    if (outcome.plan)
-      result = {{false, outcome.cost.duration, outcome.cost.peak},
-                outcome.bound.duration >= outcome.cost.duration};
-    else if (outcome.smallest_peak)
-      std::get<Bytes>(result.rank) = *outcome.smallest_peak;
     take(std::move(answer), transforms, seconds);
-    return result;
   }
 
   void take(Answer answer, const Transforms& transforms, double seconds) {
@@ -278,8 +261,38 @@ class TransformSearch final : public Contest {
     return rewrite::profile_of(base.now.graph).peak() < rewrite::profile_of(graph).peak();
   }
 
+  // A plan can be as short as the sum of the ops of its graph.
   Transforms substituted(const Transforms& given, rewrite::Taken taken) {
-    return with_substitutes(question_, limits_, given, taken)->transforms;
+    const auto made = with_substitutes(question_, limits_, given, taken);
+    least_ = std::min(least_, made->now.graph.least_time());
+    return made->transforms;
+  }
+
+  // Plans the winner with more and with fewer parts, as long as that wins. Six parts may lose to
+  // eight and five win, because of wave quantization, so one miss does not end the search.
+  void tune(const Idea& won) {
+    const std::vector<std::int64_t> numbers = rewrite::parts_for(won.region.slices);
+    const auto at = std::ranges::find(numbers, won.parts) - numbers.begin();
+    for (const std::ptrdiff_t step : {-1, 1}) {
+      bool better = false;
+      int misses = 0;
+      for (auto next = at + step; next >= 0 && next < std::ssize(numbers); next += step) {
+        if (is_time_up()) return;
+        Idea idea = won;
+        idea.parts = numbers[static_cast<std::size_t>(next)];
+        const std::int64_t ops = static_cast<std::int64_t>(idea.region.ops.size());
+        if (idea.parts * ops > kMostMadeOps || !ideas_.complete(idea)) break;
+        if (idea.least >= duration()) continue;
+        run_with(idea.transforms, trial_share(idea));
+        if (best_transforms() == idea.transforms) {
+          better = true;
+          misses = 0;
+        } else if (++misses == (is_scarce(idea) ? 1 : kMostMisses)) {
+          break;
+        }
+      }
+      if (better) return;
+    }
   }
 
   Answer finish() {
@@ -316,10 +329,9 @@ class TransformSearch final : public Contest {
   TransformIdeas ideas_{question_, limits_};
   bool begun_ = false, limits_stopped_ = false;
   std::atomic<bool> watcher_threw_ = false;
-  bool is_cut_ = false;  // regions were not searched to the end
+  bool is_cut_ = false;  // fewer candidates were tried than with larger limits
+  Ticks least_ = problem_.graph.least_time();  // of all graphs that are tried
   Ticks plain_bound_;                          // of plans without transforms
-  Result plain_;                               // of the first run, without transforms
-  std::vector<Standing> standings_;            // by number of the contender
   Answer best_;
   Bytes smallest_ = Bytes::max();
   Transforms smallest_transforms_;
