@@ -67,6 +67,7 @@ class Updater:
         self._updated_at: dict[int, int] = {}  # parameter -> the latest forward when it was updated
         self._updated: dict[int, weakref.ref[torch.Tensor]] = {}  # since the optimizer's last step
         self._used: dict[int, dict[str, Any]] = {}  # group -> its settings, by which parameters were updated since then
+        self._used_gradients: dict[int, UsedGradient] = {}  # by the parameters' ids
         self._aside: list[tuple[torch.Tensor, UsedGradient]] = []  # while the optimizer steps
         this = weakref.ref(self)
 
@@ -144,10 +145,10 @@ class Updater:
         self._latest = number
         self._open.append(_Open(number, StorageWeakRef(token.untyped_storage()), parameters))
 
-    def waiting(self, parameters: Iterable[int]) -> int:
-        """How many forwards with one of these parameters wait for their backward?"""
+    def any_waits_twice(self, parameters: Iterable[torch.Tensor]) -> bool:
+        """Do several forwards with one of these parameters wait for their backward?"""
         self._open = [o for o in self._open if not o.ref.expired()]
-        return sum(not o.parameters.isdisjoint(parameters) for o in self._open)
+        return len(self._open) > 1 and any(sum(id(p) in o.parameters for o in self._open) > 1 for p in parameters)
 
     def check_gradients(self, parameters: Iterable[torch.Tensor]) -> None:
         """Raises UpdateError unless these may get gradients now."""
@@ -195,9 +196,17 @@ class Updater:
             step_of_some(self.optimizer, due)
         finally:
             for _, p in due:
-                p.grad = UsedGradient(p.shape, p.dtype, p.device)
+                p.grad = self._used_gradient(p)
         for group in {id(group): group for group, _ in due}.values():
             self._used[id(group)] = _settings(group)
+
+    def _used_gradient(self, p: torch.Tensor) -> UsedGradient:
+        """The parameter's, from step to step the same."""
+        known = self._used_gradients.get(id(p))
+        if known is None or (known.shape, known.dtype, known.device) != (p.shape, p.dtype, p.device):
+            known = self._used_gradients[id(p)] = UsedGradient(p.shape, p.dtype, p.device)
+        known.stepped = known.zeroed = False
+        return known
 
 
 def step_of_some(optimizer: torch.optim.Optimizer, due: Iterable[tuple[dict[str, Any], torch.Tensor]]) -> None:
