@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.device.meter import bytes_held, peak_rise
+from lowtide.torch.optimizer.updater import Updater
 from torch import nn
 from torch.optim import lr_scheduler
 from torch_run import deterministic
@@ -394,3 +395,28 @@ def test_a_hundred_steps_leave_nothing():
     steps(run, optimizer, mlp_inputs, 100)
     gc.collect()
     assert sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects()) <= before + 2
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_optimizer_is_called_once_for_several_parameters_where_the_peak_leaves_room(monkeypatch, whole):
+    calls = []
+    update = Updater.update
+    monkeypatch.setattr(Updater, "update", lambda self, updates: calls.append(len(updates)) or update(self, updates))
+    torch.manual_seed(0)
+    plain = Gpt()
+    model, inputs = copy.deepcopy(plain), gpt_inputs()
+    by, by_mine = (torch.optim.AdamW(of.parameters(), fused=True) for of in (plain, model))
+    torch.manual_seed(1)
+    plain(*inputs).backward()
+    by.step()
+    if whole:
+        run = lowtide.torch.step(model, by_mine, inputs, budget="100%", costs="flops", work=1000, time=None)
+    else:
+        run = compiled(model, inputs, by_mine)
+    torch.manual_seed(1)
+    loss = run(*inputs)
+    if not whole:
+        loss.backward()
+    count = len(list(model.parameters()))
+    assert sum(calls) == count and 3 * len(calls) <= count, calls
+    assert all(map(torch.equal, model.parameters(), plain.parameters()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ..frontend import roofline
 from ..frontend.options import Options, PlannerOptions
-from ..frontend.roofline import DEVICES
 from ..frontend.techniques import TRANSFORMS, names_offload
 
 Argnums = Any  # a number, or several: as jax.jit takes them
@@ -88,8 +88,9 @@ class Settings(Options):
 
 
 def sheet_of(device: Any) -> str:
-    """The name of the data sheet of a JAX device; that of an A100 if there is none."""
+    """The name of the data sheet of a JAX device, or of one that is like it; of an A100 where nothing is known."""
     if device.platform == "cpu":
         return "cpu"
-    kind = str(device.device_kind).lower()
-    return next((name for name in DEVICES if name in kind.replace(" ", "")), "a100")
+    major, _, minor = str(getattr(device, "compute_capability", "")).partition(".")
+    capability = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
+    return roofline.sheet_of(str(device.device_kind), capability=capability)

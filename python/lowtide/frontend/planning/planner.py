@@ -37,6 +37,7 @@ from .reserved import within_reserved
 from .schedule import Schedule
 from .search import NotInParts, Search, Transforms
 from .taken import Taken, taken
+from .updates import updates_together
 
 
 def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
@@ -56,6 +57,7 @@ def plan_program(program: Program, options: Options, constraints: Constraints, b
     return answer.schedule, _report(answer, question.limit, time.perf_counter() - began)
 
 
+_LITTLE_WORKSPACE = 1 << 20  # bytes: from the allocator's segments of small blocks
 _ROUNDS = 4  # plans to try for what the allocator reserves, where searches cannot measure it
 
 
@@ -181,7 +183,24 @@ class Question:
             if not self.copies:
                 raise
             cost = None
-        return Answer(self, found, made, code.schedule, code.plan, code.graph, cost)
+        answer = Answer(self, found, made, code.schedule, code.plan, code.graph, cost)
+        return answer if code.schedule.copied or cost is None else self._with_updates_together(answer)
+
+    def _with_updates_together(self, answer: Answer) -> Answer:
+        """The same plan with updates that wait for others, if it keeps what the first keeps."""
+        by_allocator = self.options.footprint == "reserved"  # whose model has each update's workspace at another time
+        order = updates_together(answer.graph, answer.plan, _LITTLE_WORKSPACE if by_allocator else None)
+        if order is None:
+            return answer
+        code = as_code(answer.program, self.constraints, lowtide.Plan([("compute", op) for op in order]), self.problem.machine)
+        try:
+            cost = code.cost(answer.peak, self.copies)
+        except lowtide.PlanError:
+            return answer
+        together = Answer(self, answer.found, answer.program, code.schedule, code.plan, code.graph, cost)
+        if by_allocator and together.taken.reserved > max(self.limit, answer.taken.reserved):
+            return answer
+        return together
 
     def answer_with(self, plan: lowtide.Plan, facts: dict[str, Any]) -> Answer:
         """The answer that this plan of the given program is.  facts: of a search for the same budget."""

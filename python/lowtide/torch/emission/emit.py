@@ -22,6 +22,7 @@ from ..tensors.storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
 from .half_graph import HalfGraphBuilder
+from .joined_updates import join_updates
 from .points import Points
 from .repeated import share_code
 from .write_back import writes_back
@@ -58,6 +59,8 @@ def emit(program: Program, computes: list[Computation],
             backward.add(begin_backward, (program.updates, backward.take(token)), None)
         backward.run(computes[cut + 1:], transfers, cut + 1)
         backward.settle()
+        for half in (forward, backward):
+            join_updates(half.graph, half.made_as_views)
         if program.assumed_tangent:
             _scale(program, backward, tangent, arrived)
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]

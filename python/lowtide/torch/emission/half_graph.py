@@ -33,7 +33,7 @@ class HalfGraphBuilder:
     """parent: the forward, for the backward.  elided: ops without code.  done: ops that the step has computed so far, shared by both
     halves.  points: to note where allocations may be arranged (points.py).
 
-    program: the one whose code is generated.  values: the current value in this half of a node of the joint graph, or of one of its
+    program: the one whose code is generated.  made_as_views: nodes that compute nothing.  values: the current value in this half of a node of the joint graph, or of one of its
     results (node, index).  at: the node of the joint graph whose code is being generated.
     saved, numbers: the forward's values that the backward reads, in the order of its first placeholders; numbers come first there,
     and last among the forward's results.
@@ -47,7 +47,7 @@ class HalfGraphBuilder:
         self.program, self._parent, self._elided, self._done = program, parent, elided, done
         self.values: dict[Value, fx.Node] = {}
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
-        self._made_as_views: set[fx.Node] = set()
+        self.made_as_views: set[fx.Node] = set()
         self._left: dict[fx.Node, fx.Node] = {}  # placeholder of a saved value -> what the forward saves
         self._copies: Copies = Copies(self, None if parent is None else parent._copies)
         self.at: fx.Node | None = None
@@ -115,7 +115,7 @@ class HalfGraphBuilder:
         if not known or known[0] != sources:
             new = dict(zip(node.all_input_nodes, sources, strict=True))
             self._views[node] = (sources, self.graph.node_copy(node, new.__getitem__))
-            self._made_as_views.add(self._views[node][1])
+            self.made_as_views.add(self._views[node][1])
         return self._views[node][1]
 
     def _new_placeholder(self, name: str, meta: dict[str, Any]) -> fx.Node:
@@ -195,11 +195,11 @@ class HalfGraphBuilder:
         note_overwriting(new, written, variant, saved)
         if saved is not None:
             note_left(self._left[saved])
-        return self.call(aten.detach.default, (new,), like, value) if written in self._made_as_views else new
+        return self.call(aten.detach.default, (new,), like, value) if written in self.made_as_views else new
 
     def _saved_below(self, node: fx.Node) -> fx.Node | None:
         """The placeholder whose storage is that of a node; None if this half has made it."""
-        while node in self._made_as_views:
+        while node in self.made_as_views:
             node = next(n for n in node.all_input_nodes if leaves(n.meta.get("val")))
         return node if node.op == "placeholder" else None
 

@@ -1,6 +1,6 @@
 """Updates in the backward: the user's optimizer updates each parameter as soon as its gradient is computed.
 
-The code of a graph's backward calls `graph_updates.apply_update` where its plan has the op `lowtide.update`.  That call runs
+The code of a graph's backward calls `graph_updates.apply_updates` where its plan has the op `lowtide.update`.  That call runs
 the optimizer's own step, on a copy that has one parameter and shares its state (updater.py).  So group settings are those of
 the moment (schedulers change them), and the optimizer stays an ordinary one.
 

@@ -18,7 +18,7 @@ from ..step_errors import UnknownParameter, UpdateError
 from ..tensors.wrapped import unwrapped
 from .accumulating import accumulates
 from .rules import Rule, Watcher, check_apart, check_optimizer
-from .updater import check_hooks, step_of_one
+from .updater import check_hooks, step_of_some
 
 
 class UpdatesAfterBackward:
@@ -63,7 +63,7 @@ class UpdatesAfterBackward:
         """Update each parameter that has a gradient, and drop that."""
         for optimizer, group, p in self._parameters():
             if p.grad is not None:
-                step_of_one(optimizer, group, p)
+                step_of_some(optimizer, [(group, p)])
                 p.grad = None
 
     def _parameters(self) -> Iterator[tuple[torch.optim.Optimizer, dict[str, Any], torch.Tensor]]:

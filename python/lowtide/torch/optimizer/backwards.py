@@ -104,7 +104,7 @@ def _check_step(updater: Updater, parameters: list[torch.Tensor], keeps: bool) -
         raise UpdateError("retain_graph=True keeps this forward for another backward, which would find its parameters "
                           "updated. Run all backwards but the last within lowtide.torch.accumulate(model), and the last "
                           f"without retain_graph, {STEP_INSTEAD}")
-    if any(updater.waiting([id(p)]) > 1 for p in parameters):
+    if updater.any_waits_twice(parameters):
         raise UpdateError("another forward with the same parameters waits for its backward, and would find them updated. "
                           "Run each backward before the next forward, within lowtide.torch.accumulate(model) for all but "
                           f"the last, and forwards without a backward under torch.no_grad(); {STEP_INSTEAD}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from .accumulating import accumulates
 from .backwards import watch_backwards
 from .host_states import HostStates
 from .rules import Rule, Rules
-from .updater import STEP_INSTEAD, Updater, check_hooks, new_token
+from .updater import STEP_INSTEAD, Due, Updater, check_hooks, new_token
 
 _keys = itertools.count()
 _captured_graphs: weakref.WeakValueDictionary[int, GraphUpdates] = weakref.WeakValueDictionary()
@@ -126,12 +126,17 @@ class GraphUpdates:
             states = self.states.get(updater) or self.states.setdefault(updater, HostStates(updater.optimizer))
             states.go_home((p, name) for p, name in names if self._groups[id(p)][0] is updater)
 
-    def update(self, slot: int, gradient: torch.Tensor, owned: bool) -> None:
-        p = self.slots[slot]
-        updater, group = self._groups[id(p)]
-        if updater in self.states:
-            self.states[updater].arrive(p)
-        updater.update(p, group, gradient, owned)
+    def update(self, slots: Sequence[int], gradients: Sequence[torch.Tensor], owned: Sequence[bool]) -> None:
+        """The parameters at these places.  owned: may their gradients be kept?"""
+        due: dict[Updater, list[Due]] = {}
+        for slot, gradient, is_owned in zip(slots, gradients, owned, strict=True):
+            p = self.slots[slot]
+            updater, group = self._groups[id(p)]
+            if updater in self.states:
+                self.states[updater].arrive(p)
+            due.setdefault(updater, []).append(Due(p, group, gradient, is_owned))
+        for updater, updates in due.items():
+            updater.update(updates)
 
     def open(self) -> torch.Tensor:
         """A forward begins; what it saves for its backward."""
@@ -160,9 +165,9 @@ def begin_backward(key: int, token: torch.Tensor) -> None:
 
 
 @fx.node.has_side_effect
-def apply_update(key: int, slot: int, gradient: torch.Tensor, owned: bool) -> None:
-    """The parameter at that place has its gradient."""
-    _captured_graphs[key].update(slot, gradient, owned)
+def apply_updates(key: int, slots: Sequence[int], gradients: Sequence[torch.Tensor], owned: Sequence[bool]) -> None:
+    """The parameters at these places have their gradients."""
+    _captured_graphs[key].update(slots, gradients, owned)
 
 
 @fx.node.has_side_effect

@@ -1,4 +1,4 @@
-"""One optimizer's updates of one parameter at a time, and the conditions under which they equal its step."""
+"""One optimizer's updates of some parameters at a time, and the conditions under which they equal its step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -32,6 +32,15 @@ class _Open:
     number: int
     ref: StorageWeakRef
     parameters: frozenset[int]
+
+
+class Due(NamedTuple):
+    """An update: a parameter, its group and its gradient.  owned: may the gradient be kept?"""
+
+    parameter: torch.Tensor
+    group: dict[str, Any]
+    gradient: torch.Tensor
+    owned: bool
 
 
 class Updater:
@@ -58,6 +67,7 @@ class Updater:
         self._updated_at: dict[int, int] = {}  # parameter -> the latest forward when it was updated
         self._updated: dict[int, weakref.ref[torch.Tensor]] = {}  # since the optimizer's last step
         self._used: dict[int, dict[str, Any]] = {}  # group -> its settings, by which parameters were updated since then
+        self._used_gradients: dict[int, UsedGradient] = {}  # by the parameters' ids
         self._aside: list[tuple[torch.Tensor, UsedGradient]] = []  # while the optimizer steps
         this = weakref.ref(self)
 
@@ -135,10 +145,10 @@ class Updater:
         self._latest = number
         self._open.append(_Open(number, StorageWeakRef(token.untyped_storage()), parameters))
 
-    def waiting(self, parameters: Iterable[int]) -> int:
-        """How many forwards with one of these parameters wait for their backward?"""
+    def any_waits_twice(self, parameters: Iterable[torch.Tensor]) -> bool:
+        """Do several forwards with one of these parameters wait for their backward?"""
         self._open = [o for o in self._open if not o.ref.expired()]
-        return sum(not o.parameters.isdisjoint(parameters) for o in self._open)
+        return len(self._open) > 1 and any(sum(id(p) in o.parameters for o in self._open) > 1 for p in parameters)
 
     def check_gradients(self, parameters: Iterable[torch.Tensor]) -> None:
         """Raises UpdateError unless these may get gradients now."""
@@ -164,38 +174,57 @@ class Updater:
                               "gradients would be of other weights. Call backward once for each forward, within "
                               f"lowtide.torch.accumulate(model) for all but the last, {STEP_INSTEAD}")
 
-    def update(self, p: torch.Tensor, group: dict[str, Any], gradient: torch.Tensor, owned: bool) -> None:
-        """`p`, of that group, by its gradient, or put that to what stands within `accumulate`.  owned: may it be kept?"""
-        adds = accumulates(p)
-        if isinstance(p.grad, UsedGradient):
-            p.grad = None  # it was set to zero
-        if p.grad is not None:
-            p.grad.add_(gradient)  # as the engine does
-        elif adds:
-            p.grad = gradient if owned else gradient.clone(memory_format=torch.preserve_format)
-        if adds:
-            return
-        self._updated_at[id(p)] = self._latest
-        self._updated[id(p)] = weakref.ref(p)
-        try:
-            if p.grad is None:
+    def update(self, updates: Iterable[Due]) -> None:
+        """Parameters by their gradients in one step, or, within `accumulate`, put these to what stands."""
+        due: list[tuple[dict[str, Any], torch.Tensor]] = []
+        for p, group, gradient, owned in updates:
+            adds = accumulates(p)
+            if isinstance(p.grad, UsedGradient):
+                p.grad = None  # it was set to zero
+            if p.grad is not None:
+                p.grad.add_(gradient)  # as the engine does
+            elif adds:
+                p.grad = gradient if owned else gradient.clone(memory_format=torch.preserve_format)
+            else:
                 p.grad = gradient
-            step_of_one(self.optimizer, group, p)
+            if adds:
+                continue
+            due.append((group, p))
+            self._updated_at[id(p)] = self._latest
+            self._updated[id(p)] = weakref.ref(p)
+        try:
+            step_of_some(self.optimizer, due)
         finally:
-            p.grad = UsedGradient(p.shape, p.dtype, p.device)
-        self._used[id(group)] = _settings(group)
+            for _, p in due:
+                p.grad = self._used_gradient(p)
+        for group in {id(group): group for group, _ in due}.values():
+            self._used[id(group)] = _settings(group)
+
+    def _used_gradient(self, p: torch.Tensor) -> UsedGradient:
+        """The parameter's, from step to step the same."""
+        known = self._used_gradients.get(id(p))
+        if known is None or (known.shape, known.dtype, known.device) != (p.shape, p.dtype, p.device):
+            known = self._used_gradients[id(p)] = UsedGradient(p.shape, p.dtype, p.device)
+        known.stepped = known.zeroed = False
+        return known
 
 
-def step_of_one(optimizer: torch.optim.Optimizer, group: dict[str, Any], p: torch.Tensor) -> None:
-    """The optimizer's step for one parameter of that group, by its gradient, without the optimizer's hooks."""
+def step_of_some(optimizer: torch.optim.Optimizer, due: Iterable[tuple[dict[str, Any], torch.Tensor]]) -> None:
+    """The optimizer's step for these parameters of its groups, by their gradients, without the optimizer's hooks."""
     step = type(optimizer).step
-    one = {**group, "params": [p]}
-    alone = object.__new__(type(optimizer))
-    alone.__dict__.update(optimizer.__dict__)
-    alone.param_groups = [one]
-    with contextlib.nullcontext() if p in optimizer.state else outside_of_pools():  # the state that is made stays
-        getattr(step, "__wrapped__", step)(alone)  # without the profiler's record and the hooks
-    group.update({key: value for key, value in one.items() if key != "params"})
+    groups: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # and those of the step
+    for group, p in due:
+        groups.setdefault(id(group), (group, {**group, "params": []}))[1]["params"].append(p)
+    if not groups:
+        return
+    stands_for = object.__new__(type(optimizer))
+    stands_for.__dict__.update(optimizer.__dict__)
+    stands_for.param_groups = [of_step for _, of_step in groups.values()]
+    known = all(p in optimizer.state for of_step in stands_for.param_groups for p in of_step["params"])
+    with contextlib.nullcontext() if known else outside_of_pools():  # the state that is made stays
+        getattr(step, "__wrapped__", step)(stands_for)  # without the profiler's record and the hooks
+    for group, of_step in groups.values():
+        group.update({key: value for key, value in of_step.items() if key != "params"})
 
 
 def new_token() -> tuple[int, torch.Tensor]:

@@ -42,7 +42,7 @@ import lowtide
 
 from ... import cache
 from ...frontend import progress
-from ...frontend.roofline import DEVICES, collective_ns, kernel_ns
+from ...frontend.roofline import DEVICES, collective_ns, kernel_ns, sheet_of
 from ..compat import pytree
 from ..compat.cuda import wait
 from ..device.allocations import in_own_thread
@@ -125,11 +125,11 @@ def pricing(costs: str, device: torch.device, real: bool, by_clock: bool = True)
 
 
 def known_as(device: torch.device) -> str:
-    """The name in roofline.DEVICES of this device, of an A100 for a GPU that is not there."""
+    """The name in roofline.DEVICES of this device, or of the card that it is like; of an A100 for a GPU that is not there."""
     if device.type != "cuda" or not torch.cuda.is_available():
         return "cpu" if device.type == "cpu" else "a100"
-    title = torch.cuda.get_device_name(device).lower().replace(" ", "")
-    return next((name for name in DEVICES if name in title), "a100")
+    card = torch.cuda.get_device_properties(device)
+    return sheet_of(card.name, card.total_memory, (card.major, card.minor))
 
 
 def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:

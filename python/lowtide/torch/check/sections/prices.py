@@ -6,8 +6,8 @@ import functools
 
 import torch
 
-from ....frontend.roofline import DEVICES
 from ...device.rates import ns_of
+from ...pricing.costs import known_as
 from ..language import gpt
 from ..measure import percent, queued_us
 from ..plans import eager, planned
@@ -49,5 +49,4 @@ def _estimates(context: Context) -> list[str]:
     """This device in the table of estimates, by its name; another one if it is not there."""
     if not context.on_gpu:
         return []
-    name = torch.cuda.get_device_name().lower().replace(" ", "")
-    return [max((device for device in DEVICES if device in name), key=len, default="a100")]
+    return [known_as(torch.device(context.device))]

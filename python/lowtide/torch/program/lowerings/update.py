@@ -2,7 +2,7 @@
 
 It `mutates` the parameter and the optimizer's state, so no plan reads the parameter afterwards, not even for recomputation.  It
 follows the barrier, because before it is not known whether a backward will run.  Updates are independent of each other, so
-each may run at any time after that.  Its code calls graph_updates.apply_update if the graph has its parameters; a graph that
+each may run at any time after that.  Its code calls graph_updates.apply_updates if the graph has its parameters; a graph that
 was captured without them is for planning only.
 """
 
@@ -17,7 +17,7 @@ from torch import fx
 
 from ....frontend.draft import Op
 from ....frontend.price import Price
-from ...optimizer.graph_updates import apply_update
+from ...optimizer.graph_updates import apply_updates
 from ...optimizer.rules import Rules, Watcher
 from ...tensors.operators import DTYPES, leaves
 from ...tensors.storages import bytes_of, storage
@@ -52,7 +52,7 @@ class _UpdateEmitter(Emitter):
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         assert self.captured is not None, "no code is made of updates in a graph that is only planned"
         gradient = code.get(self.gradient)
-        code.call(apply_update, (self.captured, self.slot, gradient, self.owned), self.gradient, None)
+        code.call(apply_updates, (self.captured, (self.slot,), (gradient,), (self.owned,)), self.gradient, None)
         return False
 
 
