@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-
 # Most of the time that JAX takes here is LLVM's for the code of each step; in long runs it optimizes it.
 if int(os.environ.get("LOWTIDE_TEST_SCALE", "1")) < 10:
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
