@@ -75,7 +75,7 @@ class TransformSearch final : public Contest {
     std::tuple<bool, Ticks, Bytes> rank{true, Ticks::max(), Bytes::max()};
     bool is_optimal = false;
   };
-  // The best result of a list in the tournament. `least`: the sum of the ops of its graph.
+  // The best result of a list in the tournament. `least`: no plan of its graph is shorter.
   struct Standing {
     Ticks least;
     Result best;
