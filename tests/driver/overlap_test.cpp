@@ -113,6 +113,21 @@ TEST_CASE(
   CHECK(moved(graph({1}), "c0 c1 c2 c3 f1 f3", 200) == "c0 c1 c2 c3 f1 f3");
 }
 
+TEST_CASE("overlap: what a collective does not read is held back behind it") {
+  // Op 0 (100) makes the gradient of weights, op 1 (50) that of inputs, op 2 (80) sums it.
+  const Graph graph = Sketch({8, 30, 8, 8, 8})
+                          .op({0}, {1}, 100)
+                          .op({0}, {2}, 50)
+                          .op({2}, {3}, 80)
+                          .network()
+                          .op({3}, {4}, 10)
+                          .releasable({0})
+                          .keep({1, 4})
+                          .graph();
+  CHECK(moved(graph, "c0 c1 f0 c2 c3 f2 f3", 200) == "c1 c2 c0 f0 c3 f2 f3");
+  CHECK(moved(graph, "c0 c1 f0 c2 c3 f2 f3", 54) == "c1 c2 c0 f0 c3 f2 f3");
+}
+
 TEST_CASE("overlap: random plans stay legal, within the limit, and take no longer") {
   int shorter = 0;
   for (int seed = 0; seed < samples(400); ++seed) {

@@ -6,7 +6,8 @@
 //      from the one that is due last, each gets the latest start at which it and those that are due
 //      later arrive in time. It is issued at the last step by which that time has come, or as soon
 //      after it as memory allows; before others only if they are due later. Issued earlier than
-//      that, it would only hold memory.
+//      that, it would only hold memory. If what it reads comes too late, ops before that are held
+//      back behind it: in the backward, gradients of weights, while those of inputs are summed.
 //   2. Wait. Going forward, an op that would wait for the network is put off behind the steps after
 //      it, until what it waits for has arrived, or something needs its result.
 // Both are repeated while the plan becomes shorter.
@@ -35,6 +36,7 @@ namespace lowtide::driver {
 namespace {
 
 constexpr int kMostRounds = 4;
+constexpr std::size_t kWindow = 48;  // steps before a network op among which others are held back
 
 template <class Ids, class Id>
 bool among(const Ids& ids, Id id) {
@@ -63,8 +65,8 @@ class Overlap {
     }
   }
 
-  Plan run() && {
-    issue();
+  Plan run(bool holds_back) && {
+    issue(holds_back);
     wait();
     Plan moved = plan_;
     for (std::size_t i = 0; i < entries_.size(); ++i) moved.steps[i] = entries_[i].step;
@@ -119,15 +121,65 @@ class Overlap {
     return computes(entry) && meet(graph_.inputs(entry.step.op()), tensors);
   }
 
-  void issue() {
+  void issue(bool holds_back) {
     find_latest_starts();
     Ticks clock;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (sends(entries_[i]))
-        bring_forward(i, clock);
-      else
+      if (!sends(entries_[i])) {
         clock += time(entries_[i]);
+        continue;
+      }
+      Ticks reached = clock;
+      const std::size_t at = bring_forward(i, reached);
+      if (holds_back) hold_back(at, reached);
     }
+  }
+
+  // Puts ops before the network op at `at` behind it, while it is late.
+  void hold_back(std::size_t at, Ticks clock) {
+    const std::size_t end = at;
+    for (std::size_t k = at; k-- > 0 && end - k <= kWindow && clock > entries_[at].latest;) {
+      if (sends(entries_[k]) || time(entries_[k]) == Ticks(0)) continue;
+      const Ticks taken = time(entries_[k]);
+      if (!delay(k, at)) continue;
+      clock -= taken;
+      while (!sends(entries_[at])) --at;
+    }
+  }
+
+  // Moves the op at `at` behind the step at `last`; the frees of its inputs come with it. False if
+  // that is not legal, or takes more bytes than there are.
+  bool delay(std::size_t at, std::size_t last) {
+    const Entry entry = entries_[at];
+    const OpId op = entry.step.op();
+    if (!graph_.mutates(op).empty()) return false;
+    const Bytes bytes = made(entry);
+    std::vector<Entry> passed, frees;
+    Bytes more = Bytes(0) - bytes;  // in use at the steps that are passed
+    for (std::size_t i = at + 1; i <= last; ++i)
+      if (!pass(entry, entries_[i], more, passed, frees)) return false;
+    if (passed.back().after + bytes + graph_.workspace(op) > limit_) return false;
+    place(at, entry, passed, passed.size(), frees, frees.size());
+    return true;
+  }
+
+  // Whether `next` may come before `entry`; a free of an input of the latter comes with it instead.
+  bool pass(const Entry& entry, Entry next, Bytes& more, std::vector<Entry>& passed,
+            std::vector<Entry>& frees) const {
+    const OpId op = entry.step.op();
+    if (next.step.kind == StepKind::free && among(graph_.inputs(op), next.step.tensor())) {
+      frees.push_back(next);
+      more += graph_.bytes(next.step.tensor());
+      return true;
+    }
+    if (ordered(entry, next) || touches(next, graph_.inputs(op)) ||
+        touches(next, graph_.outputs(op)) || reads(next, graph_.outputs(op)))
+      return false;
+    next.during += more;
+    next.after += more;
+    if (next.during > limit_) return false;
+    passed.push_back(next);
+    return true;
   }
 
   void find_latest_starts() {
@@ -157,11 +209,12 @@ class Overlap {
       next = entry->latest = std::min(entry->due, next) - graph_.time(entry->step.op());
   }
 
-  // Issues the network op at `at` earlier; `clock` is when computing reaches it.
-  void bring_forward(std::size_t at, Ticks clock) {
+  // Issues the network op at `at` earlier, and returns its new place; `clock` is when computing
+  // reaches it.
+  std::size_t bring_forward(std::size_t at, Ticks& clock) {
     const Entry entry = entries_[at];
     const OpId op = entry.step.op();
-    if (!overwritten(entry).empty() || !graph_.mutates(op).empty()) return;
+    if (!overwritten(entry).empty() || !graph_.mutates(op).empty()) return at;
     const Bytes bytes = made(entry);
     std::size_t to = at;
     for (; to > 0 && clock > entry.latest; --to) {
@@ -172,7 +225,7 @@ class Overlap {
         break;
       clock -= time(passed);
     }
-    if (to == at) return;
+    if (to == at) return at;
     const Bytes there = before(to);
     for (std::size_t i = at; i > to; --i) {
       entries_[i] = entries_[i - 1];
@@ -182,6 +235,7 @@ class Overlap {
     entries_[to] = entry;
     entries_[to].after = there + bytes;
     entries_[to].during = entries_[to].after + graph_.workspace(op);
+    return to;
   }
 
   void wait() {
@@ -213,21 +267,13 @@ class Overlap {
     Bytes more = Bytes(0) - bytes;  // in use at the steps that are passed
     std::size_t best_passed = 0, best_frees = 0, to = at + 1;
     for (; to < entries_.size() && clock < until; ++to) {
-      Entry next = entries_[to];
-      if (next.step.kind == StepKind::free && among(graph_.inputs(op), next.step.tensor())) {
-        frees.push_back(next);
-        more += graph_.bytes(next.step.tensor());
-        continue;
-      }
-      if (ordered(entry, next) || touches(next, graph_.inputs(op)) ||
-          touches(next, graph_.outputs(op)) || reads(next, graph_.outputs(op)))
-        break;
-      next.during += more;
-      next.after += more;
-      if (next.during > limit_ || next.after + bytes + graph_.workspace(op) > limit_) break;
+      const std::size_t count = passed.size();
+      if (!pass(entry, entries_[to], more, passed, frees)) break;
+      if (passed.size() == count) continue;
+      const Entry& next = passed.back();
+      if (next.after + bytes + graph_.workspace(op) > limit_) break;
       clock += time(next);
-      // A step that itself waits for the network is no use, but may stand before one that is.
-      passed.push_back(next);
+      // A step that takes no time is no use, but may stand before one that does.
       if (time(next) == Ticks(0)) continue;
       best_passed = passed.size();
       best_frees = frees.size();
@@ -264,13 +310,18 @@ Plan overlapped(const Problem& problem, const Plan& plan, Bytes limit) {
   Plan best = plan;
   Cost cost = simulate(problem.graph, plan).cost;
   for (int round = 0; round < kMostRounds; ++round) {
-    Plan moved = Overlap(problem, best, limit).run();
-    const Timeline timeline = simulate(problem.graph, moved);
-    if (timeline.violation || timeline.cost.peak > std::max(limit, cost.peak) ||
-        timeline.cost.duration >= cost.duration)
-      break;
-    cost = timeline.cost;
-    best = std::move(moved);
+    bool is_shorter = false;
+    for (const bool holds_back : {true, false}) {
+      Plan moved = Overlap(problem, best, limit).run(holds_back);
+      const Timeline timeline = simulate(problem.graph, moved);
+      if (timeline.violation || timeline.cost.peak > std::max(limit, cost.peak) ||
+          timeline.cost.duration >= cost.duration)
+        continue;
+      cost = timeline.cost;
+      best = std::move(moved);
+      is_shorter = true;
+    }
+    if (!is_shorter) break;
   }
   return best;
 }
