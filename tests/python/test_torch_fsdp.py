@@ -574,3 +574,60 @@ def _refused(rank, kind):
 def test_what_cannot_be_planned_is_refused_and_trains_as_before(both, kind, words):
     for said, trains in both(_refused, kind):
         assert words in said and trains
+
+
+# ---- four ranks, and units within units
+
+
+def _replicated(rank):
+    """Steps of a model whose shards of two ranks are replicated on two more: exactness, the peak and its budget."""
+    import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
+
+    os.environ["LOWTIDE_CACHE"] = "off"
+    mesh = dist.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicas", "shards"))
+    given, models = batch(rank), []
+    for _ in range(2):
+        torch.manual_seed(0)
+        module = Net(count=2)
+        for block in module.blocks:
+            fully_shard(block, mesh=mesh)
+        models.append(fully_shard(module, mesh=mesh))
+    plain, module = models
+    expected, eager = trained(plain, plain, torch.optim.SGD(plain.parameters(), 0.1), given, rank, 2)
+    lowtide.torch.optimize(module, given, budget="act:70%", **OPTIONS)
+    got, peak = trained(module, module, torch.optim.SGD(module.parameters(), 0.1), given, rank, 2)
+    return {"exact": all(map(torch.equal, expected, got)), "peak": peak, "eager": eager, "budget": lowtide.torch.reports()[-1].budget}
+
+
+def test_replicated_shards_on_four_ranks_are_exact_within_the_budget():
+    with ranks(4) as call:
+        for found in call(_replicated):
+            assert found["exact"] and found["peak"] <= found["budget"] < found["eager"], found
+
+
+def _units_within_units(rank):
+    """What `optimize` says of a block with a unit within, and whether the model trains afterwards."""
+    from torch.distributed.fsdp import fully_shard
+
+    os.environ["LOWTIDE_CACHE"] = "off"
+    given, models = batch(rank), []
+    for _ in range(2):
+        torch.manual_seed(0)
+        module = Net(count=2)
+        for block in module.blocks:
+            fully_shard(block.up)
+            fully_shard(block)
+        models.append(fully_shard(module))
+    words = ""
+    try:
+        lowtide.torch.optimize(models[1], given, budget="act:80%", **OPTIONS)
+    except lowtide.torch.CaptureError as error:
+        words = str(error)
+    train = [trained(m, m, torch.optim.SGD(m.parameters(), 0.1), given, rank, 2) for m in models]
+    return words, all(map(torch.equal, train[0][0], train[1][0])), train[1][1], lowtide.torch.reports()[-1].budget
+
+
+def test_units_within_units(both):
+    for words, exact, peak, budget in both(_units_within_units):
+        assert exact and words == "" and peak <= budget, (words, exact, peak, budget)
