@@ -1,17 +1,26 @@
-"""Bytes as a GPU's allocator counts them, in blocks of 512, shown on fake tensors where no GPU is."""
+"""Steps on a GPU, shown on fake tensors where no GPU is: bytes in blocks of 512, and code of plans that stays on the device."""
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from lowtide.frontend.planning.as_code import as_code
+from lowtide.frontend.planning.constraints import Constraints
 from lowtide.torch.api.explain import _in_blocks
 from lowtide.torch.device.meter import storages_held
+from lowtide.torch.emission.emit import emit
 from lowtide.torch.pricing.costs import pricing
 from lowtide.torch.program.lowering import lower
+from lowtide.torch.program.lowerings.random_draws import read_state
+from lowtide.torch.runtime import transfers
 from lowtide.torch.tensors.storages import allocated, bytes_of
 from lowtide.torch.tracing.fake_step import trace_step
+from lowtide.torch.transforms.plannable import PlannableProgram
 from torch import fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch_zoo import ZOO
+
+import lowtide
 
 
 @pytest.mark.parametrize("size, blocks", [(0, 0), (1, 512), (511, 512), (512, 512), (513, 1024), (1 << 20, 1 << 20)])
@@ -61,3 +70,37 @@ def test_a_step_on_a_gpu_is_planned_in_blocks():
     assert [t.bytes for t in mine.graph.tensors] == [-(-b // 512) * 512 for b in bytes_here]
     assert max(bytes_here) > 512 and any(b % 512 for b in bytes_here)
     assert _in_blocks(plain).graph.to_dict()["tensors"] == mine.graph.to_dict()["tensors"]
+
+
+def of_the_zoo(name):
+    """The program of a model of the zoo with the values that it has on a GPU, priced for one."""
+    module, inputs = ZOO[name]()
+    joint = trace_step(lambda: (module, inputs, None), "f32")
+    values = [n.meta["val"] for n in joint.graph.find_nodes(op="placeholder")]
+    with values[0].fake_mode, torch.no_grad():
+        _OnGpu(joint).run(*(torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device="cuda") for v in values))
+    return PlannableProgram.of(lower(joint, 1, pricing("h100", torch.device("cpu"), False), name))
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_code_of_a_plan_on_a_gpu_keeps_what_it_computes_there(name):
+    """... and nothing of it is read on the host: copies go to the host and back, operators stay on the device."""
+    program = of_the_zoo(name)
+    plan = lowtide.plan(program.graph, "act:70%", work=20_000, techniques=["recompute", "in_place", "offload"], link="50GB/s,10us").plan
+    if plan is None:
+        plan = lowtide.own_plan(program.graph)
+    made = as_code(program, Constraints(), plan, plan.machine)
+    on_host = 0
+    for half in emit(program, made.schedule.computes, made.schedule.transfers):
+        for node in half.graph.find_nodes(op="call_function", target=transfers.fetch):
+            assert node.args[5].type == "cuda"
+        for node in half.graph.nodes:
+            value, copied = node.meta.get("val"), node.target in (transfers.landed, transfers.gone)
+            if node.target is read_state:  # of a generator: a few numbers that the host has
+                continue
+            assert node.target is not torch.ops.aten._local_scalar_dense.default
+            if not isinstance(value, torch.Tensor) or node.op == "output":
+                continue
+            assert copied or value.device.type == "cuda" or node.op == "placeholder", node.format_node()
+            on_host += copied
+    assert on_host == len(made.schedule.copied)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import types
 
 import pytest
 
@@ -9,11 +10,12 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
+from lowtide.torch.device.identity import identity
 from lowtide.torch.pricing import costs
 from lowtide.torch.pricing.remembered import Remembered
 from lowtide.torch.tensors.operators import Kernel
 from torch import nn
-from torch_run import Body
+from torch_run import Body, deterministic
 
 
 @pytest.fixture(autouse=True)
@@ -340,3 +342,22 @@ def test_a_long_kernel_of_a_gpu_is_timed_once(monkeypatch, ms, runs):
 
     took = costs.Prices(torch.device("cuda"), lambda kernel: 1, 1.0, False)._time(kernel)
     assert took == pytest.approx(ms * 1e6, rel=1e-3) and len(ran) == runs
+
+
+def test_times_of_a_gpu_are_those_of_its_card_and_of_the_modes_that_choose_its_kernels(monkeypatch):
+    card = types.SimpleNamespace(name="a card", total_memory=1 << 34)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: card)
+    gpu = torch.device("cuda")
+    keys = [identity(gpu)]
+    for owner, name, value in ((torch.backends.cuda.matmul, "fp32_precision", "tf32"), (torch.backends.cudnn, "benchmark", True),
+                               (torch.backends.cudnn, "deterministic", True), (card, "name", "another"), (card, "total_memory", 1 << 35),
+                               (torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", False)):
+        before = getattr(owner, name)
+        setattr(owner, name, value)
+        keys.append(identity(gpu))
+        setattr(owner, name, before)
+    with deterministic(monkeypatch):
+        keys.append(identity(gpu))
+    monkeypatch.undo()
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: card)
+    assert len(set(keys)) == len(keys) and identity(gpu) == keys[0]

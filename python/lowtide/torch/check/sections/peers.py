@@ -16,6 +16,8 @@ from ..measure import Inputs, clean, memory, mib, times
 from ..plans import Eager, beside_eager, check_plan, eager
 from ..section import Context
 
+_LIVE: dict[str, Any] = {"footprint": "live"}  # as the peaks of others are, beside which plans stand
+
 
 def peers(context: Context) -> None:
     """Checkpoints of blocks, activation_memory_budget with eager kernels, what is saved on the host."""
@@ -49,10 +51,10 @@ def peers(context: Context) -> None:
             found["save_on_cpu"] = _peer(context, "save_on_cpu", saved_on_host, module, inputs, beside)
     for name, peak in found.items():
         if context.has_time(8, f"at the peak of {name}"):
-            check_plan(context, f"at the peak of {name}", module, inputs, peak, beside)
+            check_plan(context, f"at the peak of {name}", module, inputs, peak, beside, **_LIVE)
     if "torch.utils.checkpoint" in found and context.has_time(8, "at the peak of checkpoints, no copies"):
         check_plan(context, "at the peak of checkpoints, no copies", module, inputs, found["torch.utils.checkpoint"], beside,
-                   techniques="recompute,in_place")
+                   techniques="recompute,in_place", **_LIVE)
 
 
 def inductor(context: Context) -> None:
@@ -72,7 +74,7 @@ def inductor(context: Context) -> None:
         for inner, options in (("fused kernels", {"inner": "fused"}), ("eager kernels", {"inner": "eager"})):
             what = f"{inner} at the peak of Inductor {ratio}"
             if ratio < 1 and context.has_time(25, what):
-                check_plan(context, what, module, inputs, peak, beside, **options)
+                check_plan(context, what, module, inputs, peak, beside, **_LIVE, **options)
 
 
 def _peer(context: Context, name: str, run: Callable[..., Any], module: Any, inputs: Inputs, beside: Eager) -> int:
