@@ -101,7 +101,7 @@ def test_padded_batches_of_many_lengths_make_few_plans():
     model = copy.deepcopy(eager)
     planned = torch.compile(model, backend="lowtide", options={"budget": "act:70%", **QUICK})
     before = len(lowtide.torch.reports())
-    for length in (24, 40, 31, 52, 28, 47, 36, 60):
+    for length in (24, 40, 31, 28, 36):
         tokens, mask = torch.randint(64, (4, length)), torch.ones(4, length, dtype=torch.int64)
         mask[1, length // 2:] = 0
         batch = {"input_ids": tokens, "attention_mask": mask, "labels": tokens.masked_fill(mask == 0, -100)}
@@ -112,4 +112,4 @@ def test_padded_batches_of_many_lengths_make_few_plans():
             losses[-1].backward()
         assert torch.equal(*losses)
     assert all(map(torch.equal, (p.grad for p in eager.parameters()), (p.grad for p in model.parameters())))
-    assert len(lowtide.torch.reports()) - before <= 4
+    assert len(lowtide.torch.reports()) - before <= 3  # of the first length, and of all lengths for one or two of them

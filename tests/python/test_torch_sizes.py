@@ -336,3 +336,19 @@ def test_sizes_that_need_a_plan_each_are_said_once():
         for n in range(16, 32, 2):
             step(torch.randn(n, 64))
     assert len([w for w in said if "change from step to step" in str(w.message)]) == 1
+
+
+class WithKeys(nn.Module):
+    """A result beside the loss that lies in another order than its gradient, as keys that a language model returns for a cache."""
+
+    def __init__(self):
+        super().__init__()
+        self.queries, self.keys = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x):
+        queries, keys = (layer(x).view(2, -1, 2, 8).transpose(1, 2) for layer in (self.queries, self.keys))
+        return (queries @ keys.transpose(2, 3)).square().mean(), keys
+
+
+def test_results_that_corrections_lay_out_anew_grow_with_sizes():
+    assert plans_of(WithKeys, [(torch.randn(2, n, 16),) for n in (6, 8, 10, 12, 9)], dynamic=True) == 1

@@ -1,6 +1,7 @@
 """docs/how-to/train-with-torchtitan.md: its configuration, and its Trainer on two gloo ranks, with and without a plan."""
 
 import importlib.util
+import os
 import sys
 import types
 from pathlib import Path
@@ -35,6 +36,7 @@ def on_a_cpu():
 
 def trained(rank, backend):
     """Losses and parameters of this rank after two steps of the small Llama, and the peak of the first."""
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     on_a_cpu()
     from torch.distributed.fsdp import FSDPModule
     from torchtitan.config import CompileConfig

@@ -70,6 +70,7 @@ class OpenSizes(Symbols):
         self._own: list[sympy.Symbol] = []
         self._bytes: dict[int, sympy.Expr] = {}  # storage of the concrete graph -> what it takes
         self._shapes: dict[int, list[sympy.Expr]] = {}
+        self._made: list[tuple[fx.Node, Any]] = []  # nodes of the concrete graph with what they gave then, whose storages are the keys above
 
     def sizes(self, args: Any) -> Values:
         """The values of the symbols in a call with these arguments."""
@@ -183,13 +184,23 @@ class OpenSizes(Symbols):
             for node in joint.graph.nodes:
                 if "val" in node.meta:
                     node.meta["val"] = pytree.tree_map(of, node.meta["val"])
+        self._made = [(node, node.meta.get("val")) for node in joint.graph.nodes]
 
     def bytes_and_shapes(self, tensors: list[torch.Tensor]) -> OfSizes | None:
         """The bytes and the shapes of these of the concrete graph, as a function of sizes; None if one is not known."""
+        self._follow()
         keys = [storage(t) for t in tensors]
         if not all(key in self._bytes for key in keys):
             return None
         return function_of(self._own, [[self._bytes[key] for key in keys], [self._shapes[key] for key in keys]])
+
+    def _follow(self) -> None:
+        """Know the tensors by which corrections of the concrete graph have replaced those of its nodes, in another layout for one."""
+        for node, before in self._made:
+            for old, new in zip(pytree.tree_leaves(before), pytree.tree_leaves(node.meta.get("val"))):
+                if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) and storage(new) not in self._bytes \
+                        and old.shape == new.shape and old.untyped_storage().nbytes() == new.untyped_storage().nbytes():
+                    self._bytes[storage(new)], self._shapes[storage(new)] = self._bytes[storage(old)], self._shapes[storage(old)]
 
     def seal(self) -> None:
         numbers = list(self._symbols)
