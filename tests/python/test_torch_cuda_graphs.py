@@ -219,6 +219,7 @@ def test_refusals_name_what_does_not_go_with_it(monkeypatch):
     adam, sgd = torch.optim.Adam(module.parameters()), torch.optim.SGD(module.parameters(), lr=0.1)
     for words, options in (("does not go with the technique offload", {"techniques": ["recompute", "offload"], "link": "1GB/s,1us"}),
                            ("does not go with layout", {"layout": "prime"}),
+                           ("does not go with footprint", {"footprint": "reserved"}),
                            ("does not go with update='backward'", {"update": "backward", "optimizer": sgd}),
                            ("Adam counts its steps on the host", {"update": "backward", "optimizer": adam})):
         with pytest.raises(ValueError, match=words):

@@ -149,6 +149,7 @@ class Settings(Options):
         """Raises ValueError for options that a CUDA graph cannot have."""
         for is_so, words in ((self.named_offload, "the technique offload: copies to the host wait for events, and end on the host"),
                              (self.state_home == "host", "state_home='host': the state is moved by the host"),
+                             (self.footprint == "reserved", "footprint='reserved': a CUDA graph has a pool of its own"),
                              (self.layout is not None, f"layout={self.layout!r}: a CUDA graph has a pool of its own")):
             if is_so:
                 raise ValueError(f"cuda_graph=True does not go with {words}")
@@ -266,6 +267,8 @@ class Settings(Options):
         if device.type != "cuda":
             return Counted("live", self.allocator)
         found = allocator_of(device) if self.allocator is None else Allocator(self.allocator)
+        if self.cuda_graph:
+            return Counted("live", found.settings, "a CUDA graph has a pool of memory of its own")
         return Counted("live" if found.settings is None else "reserved", found.settings, found.unknown)
 
     def counting(self, counted: Counted, graph: lowtide.Graph, beside: str = "") -> Settings:
