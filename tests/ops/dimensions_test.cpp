@@ -125,8 +125,7 @@ TEST_CASE("dimensions: a cluster states its letters, and one that states none st
   });
   for (const char* const text : {"", ".a->.a", "ab", "ab->a", "ab,->ab", "ab->ab,", "ab->ba"})
     reached(text, [](const Graph& graph, const Reach& reach, TensorId y) {
-      CHECK(stop(graph, reach, y) ==
-            "is one kernel that takes all of dimension 0 of \"given\"");
+      CHECK(stop(graph, reach, y) == "is one kernel that takes all of dimension 0 of \"given\"");
     });
 }
 

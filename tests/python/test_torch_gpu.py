@@ -209,6 +209,31 @@ def test_fused_kernels_keep_budget_and_bits_on_a_gpu(inner):
     assert measure_peak(lambda: step(*inputs).backward(), held=(tight, inputs)) <= report.budget
 
 
+@pytest.mark.parametrize("inner", ["eager", "fused"])
+@pytest.mark.parametrize("name", ["gpt", "gpt_dropout", "cnn"])
+def test_steps_as_cuda_graphs_have_the_same_bits(name, inner):
+    module, inputs = MODELS[name]()
+    torch.use_deterministic_algorithms(False)
+    plain, mine = twin(module), twin(module)
+    expected = train(plain, inputs, planned(plain, inputs, "100GiB", inner=inner)[0], steps=6)
+    step, _ = planned(mine, inputs, "100GiB", inner=inner, cuda_graph=True)
+    assert equal(train(mine, inputs, step, steps=6), expected)
+
+
+def test_a_whole_step_is_one_cuda_graph():
+    module, inputs = MODELS["gpt_dropout"]()
+
+    def losses(cuda_graph):
+        torch._dynamo.reset()
+        mine = twin(module)
+        optimizer = torch.optim.AdamW(mine.parameters(), 1e-3, fused=True)
+        step = lowtide.torch.step(mine, optimizer, inputs, budget="80%", cuda_graph=cuda_graph)
+        torch.manual_seed(1)
+        return [*(step(*inputs).cpu() for _ in range(6)), *(p.detach().cpu() for p in mine.parameters())]
+
+    assert equal(losses(True), losses(False))
+
+
 def test_flex_attention_trains_under_a_plan_on_a_gpu():
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 

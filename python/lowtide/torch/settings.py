@@ -29,6 +29,8 @@ from .optimizer.given import Optimizer
 from .optimizer.rules import check_apart, check_home, check_optimizer, state_bytes
 from .optimizer.updater import check_hooks
 from .pricing.costs import check_costs, known_as
+from .runtime.recorded import DEVICES as RECORDED
+from .tensors.effects import ranks
 from .tensors.storages import left_over
 
 _STATE_TENSORS = {  # optimizer -> count of numbers for each parameter
@@ -49,6 +51,7 @@ class StepOptions(PlannerOptions, total=False):
 
     reserve: int | str | None
     inner: Literal["auto", "eager", "fused", "inductor"]
+    cuda_graph: bool
     loss_scale: float | torch.Tensor | torch.amp.GradScaler | Literal["last"]
 
 
@@ -76,6 +79,7 @@ class Settings(Options):
         always an error.
     inner: the kernels that plans run: "eager" (PyTorch's, bit-identical to eager execution), "fused" (clusters of ops that Inductor
         makes kernels of; clusters/) or "auto" (graphs/inner.py).  "inductor" is an older word for "fused".
+    cuda_graph: record each side of a step as a CUDA graph, and replay it (runtime/recorded.py).
     techniques: on a CPU, where the host is emulated, "offload" must be named.
     link: None: the link of the device in `costs`, else the measured one (device/link.py).
     footprint: None: "reserved" on a GPU whose allocator the model knows, for a step of one captured graph that is not small; else "live".
@@ -92,6 +96,7 @@ class Settings(Options):
     update: str = "step"
     fallback: str = "warn"
     inner: str = "auto"
+    cuda_graph: bool = False
     loss_scale: Any = "last"
     whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: set by `step`, not by users
     state_home: str = field(default="device", kw_only=True)  # of the state of updates; set by `step`
@@ -131,10 +136,34 @@ class Settings(Options):
         object.__setattr__(self, "reserve", _reserve(self.reserve))
         if self.fuses and self.layout == "exact":
             raise ValueError("layout='exact' needs inner='eager': fused kernels allocate their own temporaries")
+        if self.cuda_graph is not True and self.cuda_graph is not False:
+            raise TypeError(f"cuda_graph must be True or False, not {self.cuda_graph!r}")
+        if self.cuda_graph:
+            self._check_recorded()
         if self.state_home == "host":
             if "offload" not in self.techniques:
                 raise ValueError("state_home='host' needs offloading, but techniques excludes it")
             object.__setattr__(self, "named_offload", True)
+
+    def _check_recorded(self) -> None:
+        """Raises ValueError for options that a CUDA graph cannot have."""
+        for is_so, words in ((self.named_offload, "the technique offload: copies to the host wait for events, and end on the host"),
+                             (self.state_home == "host", "state_home='host': the state is moved by the host"),
+                             (self.footprint == "reserved", "footprint='reserved': a CUDA graph has a pool of its own"),
+                             (self.layout is not None, f"layout={self.layout!r}: a CUDA graph has a pool of its own")):
+            if is_so:
+                raise ValueError(f"cuda_graph=True does not go with {words}")
+
+    def check_cuda_graph(self, device: torch.device) -> None:
+        """Raises ValueError if steps on that device cannot be recorded as the options say."""
+        if not self.cuda_graph:
+            return
+        for is_so, words in ((device.type not in RECORDED, f"is for GPUs, and this model is on a {device.type}"),
+                             (ranks() > 1, "is for one rank: collectives of several wait for one another on the host"),
+                             (self.update == "backward" and not self.whole, "does not go with update='backward', whose updates depend on what "
+                              "autograd runs: use lowtide.torch.step, which is recorded as a whole")):
+            if is_so:
+                raise ValueError(f"cuda_graph=True {words}")
 
     def _check_update(self) -> None:
         if self.update not in ("step", "backward"):
@@ -148,7 +177,7 @@ class Settings(Options):
                 f"torch.optim as it is built of the model's parameters, not {self.optimizer!r}")
         check_several(self.optimizer)
         for optimizer in self.optimizers:
-            check_optimizer(optimizer)
+            check_optimizer(optimizer, self.cuda_graph)
         for optimizer in self.optimizers:
             check_hooks(optimizer, (p for group in optimizer.param_groups for p in group["params"]))
 
@@ -200,6 +229,8 @@ class Settings(Options):
 
     def allowed(self, alone: bool) -> frozenset[str]:
         techniques = super().allowed(alone)
+        if self.cuda_graph:  # copies end on the host; a hoisted backward reads its loss scale there
+            techniques -= {"offload"} if self.whole else {"offload", "hoist"}
         return techniques - {"hoist"} if self.update == "backward" else techniques
 
     def with_estimates(self) -> Settings:
@@ -236,6 +267,8 @@ class Settings(Options):
         if device.type != "cuda":
             return Counted("live", self.allocator)
         found = allocator_of(device) if self.allocator is None else Allocator(self.allocator)
+        if self.cuda_graph:
+            return Counted("live", found.settings, "a CUDA graph has a pool of memory of its own")
         return Counted("live" if found.settings is None else "reserved", found.settings, found.unknown)
 
     def counting(self, counted: Counted, graph: lowtide.Graph, beside: str = "") -> Settings:

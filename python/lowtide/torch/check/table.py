@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .section import Section
-from .sections import allocator, machine, offload, peers, prices, reserved, runtime, steps, suites, training, ways
+from .sections import allocator, machine, offload, peers, prices, recorded, reserved, runtime, steps, suites, training, ways
 
 SECTIONS = (
     Section("machine", 30, machine.facts),
@@ -24,6 +24,7 @@ SECTIONS = (
     Section("large_resnet", 60, training.large_resnet_bf16),
     Section("attention", 30, training.attention_dropout),
     Section("backend", 25, ways.backend),
+    Section("cuda_graphs", 45, recorded.cuda_graphs),
     Section("suites", 180, suites.suites),
     Section("inductor", 100, peers.inductor),
 )

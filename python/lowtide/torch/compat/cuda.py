@@ -3,7 +3,7 @@
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -103,6 +103,41 @@ class OwnPool:
     def is_empty(self) -> bool:
         return not any(block["state"] != "inactive" for segment in torch.cuda.memory_snapshot(self._pool.id)
                        if segment["segment_type"] == "large" for block in segment["blocks"])
+
+
+class CudaGraph:
+    """What runs on a GPU within `record`, with a pool of memory of its own or another graph's, and again by `replay`.
+
+    Nothing is computed while it is recorded.  PyTorch has the default generator of each device go on with each replay; generators:
+    others that are drawn from.
+    """
+
+    def __init__(self, before: "CudaGraph | None" = None, generators: Iterable[torch.Generator] = ()) -> None:
+        self._graph = torch.cuda.CUDAGraph()
+        self._pool: Any = torch.cuda.graph_pool_handle() if before is None else before._pool
+        for generator in generators:
+            self._graph.register_generator_state(generator)
+
+    def record(self, run: Callable[[], Any]) -> Any:
+        """The results of `run`, in memory that each replay writes to."""
+        with torch.cuda.graph(self._graph, pool=self._pool, capture_error_mode="thread_local"):
+            return run()
+
+    def replay(self) -> None:
+        self._graph.replay()
+
+
+def tensor_over(t: torch.Tensor) -> torch.Tensor:
+    """A tensor that lies where t does, and does not keep its memory."""
+    storage = t.untyped_storage()
+    there = torch._C._construct_storage_from_data_pointer(storage.data_ptr(), t.device, storage.nbytes())
+    return torch.empty(0, dtype=t.dtype, device=t.device).set_(there, t.storage_offset(), t.shape, t.stride())
+
+
+def life_of(t: torch.Tensor) -> Callable[[], bool]:
+    """Whether anybody holds a tensor, a graph of autograd for one, asked later."""
+    ref = torch._C._WeakTensorRef(t)  # type: ignore[attr-defined]  # which PyTorch's stubs leave out
+    return lambda: not ref.expired()
 
 
 _inside = threading.local()  # pool: the one that this thread allocates from

@@ -50,6 +50,7 @@ from .group import Group
 from .inner import Choice, EagerIsFast, first_choice
 from .outside_gradients import mark_captured
 from .planning import GraphPlanner, Traced
+from .recording import Recording, stays
 from .records import GraphRecord
 from .written import Reads
 
@@ -77,6 +78,7 @@ class CapturedGraph:
         self._planner = GraphPlanner(settings, group, self._record, find)
         self._compiled: Any = None
         self._layout = GraphLayout(settings, group, self._record)
+        self._recording: Recording
         self._reads = Reads(self._record.number, self._written)
         self._is_stale = False
         self._buckets = 0  # bytes of DDP's buckets when it was compiled
@@ -87,7 +89,7 @@ class CapturedGraph:
         self._gm = gm
         if self._settings.inner == "auto":
             self._choose(self._known_choice(example_inputs))
-        stay = [self._group.stands_for.get(id(t), t) for t in example_inputs if _stays(t)]
+        stay = [self._group.stands_for.get(id(t), t) for t in example_inputs if stays(t)]
         self._group.calls.know(stay, stay)
         look_at_backwards()
         if self._find is None:
@@ -207,6 +209,7 @@ class CapturedGraph:
     def _trace(self, example_inputs: list[Any]) -> None:
         self._group.buckets.meet()
         self._inputs, self._buckets = list(example_inputs), self._group.buckets.size
+        self._recording = Recording(self._settings, self._inputs, self._planner.updates, self._group.watch.causes)
         self._reads.forget()
         self._parts = []  # a new list: a backward that is compiled later belongs to the one of its forward
         if self._open:
@@ -261,16 +264,19 @@ class CapturedGraph:
 
     def _run(self, side: str, code: object) -> Callable[..., Any]:
         """The compiler of a side; the two sides of a step have the same `code`."""
-        parts = self._parts
+        parts, recording = self._parts, self._recording
 
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             name, fixed = f"graph {self._record.number} {side}", self._open is None
             if side == "forward":
-                return self._leaving(compile_forward(module, name, code, fixed=fixed), place_of_assumed_tangent(module))
+                run = recording.forward(module, compile_forward(module, name, code, fixed=fixed), self._handed_out)
+                return self._leaving(run, place_of_assumed_tangent(module))
             if side == "backward":
                 tangents = len(list(filter(is_tangent, module.graph.nodes)))
-                return self._taking(_backward(module, name, code, fixed, parts), tangents)
-            return compile_graph(self.forward_alone(module), name, fixed=fixed)
+                return self._taking(recording.backward(_backward(module, name, code, fixed, parts), tangents), tangents)
+            module = self.forward_alone(module)
+            (output,) = module.graph.find_nodes(op="output")
+            return boxed(recording.forward(module, compile_graph(module, name, fixed=fixed), len(output.args[0])))
 
         return compile_side
 
@@ -399,8 +405,3 @@ def _backward(module: fx.GraphModule, name: str, code: object, fixed: bool, part
     likes = [n.meta.get("val") if isinstance(n, fx.Node) else None for n in output.args[0]]
     run = compile_backward(module, name, code, fixed=fixed, parts=parts)
     return boxed(first_part(run, [part.places for part in parts], likes))
-
-
-def _stays(value: Any) -> bool:
-    """Is it a parameter or, as the tracer has marked it, a buffer?"""
-    return isinstance(value, torch.nn.Parameter) or getattr(value, "_dynamo_static_input_type", None) is not None

@@ -37,7 +37,9 @@ def compile_captured(gm: fx.GraphModule, example_inputs: list[Any], settings: Se
 
     group: the graphs of the same model.  number: enter this one there under that, and plan nothing.
     """
-    settings.check_allocator(device_among(value for value in example_inputs if isinstance(value, torch.Tensor)))
+    device = device_among(value for value in example_inputs if isinstance(value, torch.Tensor))
+    settings.check_allocator(device)
+    settings.check_cuda_graph(device)
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and wraps_several(value):
             return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor that wraps several tensors, and "
@@ -66,7 +68,7 @@ class EachShape:
         self._numbers = {*self._floats, *ints_of(gm)}
         self._gm = without_items(gm, self._floats) if self._floats else gm
         self._known: dict[Any, list[CapturedGraph]] = {}  # the one that was compiled last is the last
-        self._may_open = not settings.fuses and number is None and settings.update == "step" and settings.layout != "exact" \
+        self._may_open = not settings.fuses and number is None and settings.update == "step" and settings.layout != "exact" and not settings.cuda_graph \
             and not settings.techniques & TRANSFORMS
         self._opened: list[tuple[Any, CapturedGraph]] = []
         self._sizes: set[Any] = set()  # for which a plan was made

@@ -50,6 +50,7 @@ from ..transforms.whole import in_one_call
 from .group import Group
 from .inner import Choice, EagerIsFast, compare
 from .near_sizes import AtSizes, NearSizes
+from .recording import bytes_beside_record
 from .records import GraphRecord
 from .watch import MARKS, TOGETHER, GraphWatch, buckets
 
@@ -183,7 +184,8 @@ class GraphPlanner:
                         f"graph {self._record.number}", trained=trained,
                         techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
                         changing=self.changing(inputs) if traced.trains and not settings.whole else (),
-                        results=self.written_results, gathers_again=self._group.ranks is not None)
+                        results=self.written_results, gathers_again=self._group.ranks is not None,
+                        draws_again=not settings.cuda_graph)
         reason = getattr(traced.gm, "compile_subgraph_reason", None)
         if reason and reason.graph_break:  # a later graph of the model may write to them, in every step
             program.kept = ()
@@ -223,8 +225,9 @@ class GraphPlanner:
         trained = traced.trained
         if group.sharded is not None:  # which counts the gradients of gathered parameters itself
             trained = trained - group.sharded.gathered(inputs)
-        return group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, trained),
+        made = group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, trained),
                            record.updated, self._find is not None)
+        return replace(made, resident=made.resident + bytes_beside_record(program, inputs)) if settings.cuda_graph else made
 
     def _terms(self, traced: Traced, program: PlannableProgram, to_plan: GraphToPlan, settings: Settings) -> Terms:
         """The terms agreed upon with other graphs, or else those of the memory beside this one now."""

@@ -71,6 +71,12 @@ class GraphUpdates:
             found.setdefault(groups[id(p)][0], []).append(p)
         return list(found.items())
 
+    def read_on_host(self) -> Any:
+        """What updates read beside tensors: settings of groups, and the state, in a form that can be compared."""
+        return [(_Same(updater.optimizer.state), [[_Same(value) if isinstance(value, torch.Tensor) else (key, value)
+                                                   for key, value in group.items() if key != "params"]
+                                                  for group in updater.optimizer.param_groups]) for updater in self.updaters]
+
     def groups(self) -> dict[int, tuple[Updater, dict[str, Any]]]:
         """The groups of all optimizers by their parameters, each with what makes its updates."""
         return {id(p): (updater, group) for updater in self.updaters
@@ -149,6 +155,19 @@ class GraphUpdates:
     def move(self, way: str, slot: int, name: str) -> None:
         p = self.slots[slot]
         getattr(self.states[self._groups[id(p)][0]], way)(p, name)
+
+
+@dataclass(frozen=True)
+class _Same:
+    """An object that equals itself alone."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 # ---- what the code of a graph calls; keys and slots are numbers in it

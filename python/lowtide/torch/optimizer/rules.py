@@ -33,6 +33,7 @@ from .given import Update
 aten = torch.ops.aten
 
 _COUNT = 10  # what a step reads on the host
+_COUNT_NOTHING = ("SGD", "Muon")
 _HOMES = ("device", "host")
 
 
@@ -112,12 +113,16 @@ def _check_class(optimizer: type[torch.optim.Optimizer]) -> None:
                          "itself; count its state with optimizer= or reserve=, and step it after the backward")
 
 
-def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
-    """Raises ValueError for an optimizer whose updates cannot be made one by one, as gradients come."""
+def check_optimizer(optimizer: torch.optim.Optimizer, cuda_graph: bool = False) -> None:
+    """Raises ValueError for an optimizer whose updates cannot be made one by one, as gradients come.  cuda_graph: within a CUDA graph."""
     _check_class(type(optimizer))
+    if cuda_graph and type(optimizer).__name__ not in _COUNT_NOTHING \
+            and not all(group.get("capturable") or group.get("fused") for group in optimizer.param_groups):
+        raise ValueError(f"cuda_graph: {type(optimizer).__name__} counts its steps on the host, and each replay would read the same count; "
+                         "build it with capturable=True or fused=True, of an optimizer that has these")
     for word, why in (("differentiable", "keeps the graph of every step for a backward through it, and an update makes none"),
-                      ("capturable", "is for steps within CUDA graphs, and no plan makes one")):
-        if any(group.get(word) for group in optimizer.param_groups):
+                      ("capturable", "is for steps within CUDA graphs (cuda_graph=True)")):
+        if not (cuda_graph and word == "capturable") and any(group.get(word) for group in optimizer.param_groups):
             raise ValueError(f"update: {word}=True {why}; leave it out, or step the optimizer after the backward")
 
 
@@ -236,6 +241,8 @@ class Watcher:
             made = nn.Parameter(torch.empty_strided(size, stride, dtype=dtype, device="cpu"))
             made.grad = torch.empty_strided(size, stride, dtype=dtype, device="cpu")
             group = pytree.tree_map_only(torch.Tensor, lambda t: torch.empty((), dtype=t.dtype, device="cpu"), rule.group)
+            if "capturable" in group:
+                group["capturable"] = False  # which fakes of a CPU cannot be; all but the place of the count is the same
             if "foreach" in group and not group.get("fused"):
                 group["foreach"] = implementation == "foreach"
             optimizer.param_groups, optimizer.state = [{**group, "params": [made]}], _State()

@@ -20,16 +20,17 @@ class ProgramBuilder:
     graph: the ops and tensors so far.  views: nodes that are no ops.  late: nodes that run behind the barrier.
     state_bytes: those of a generator's state, None for that of each draw's device.  replays: may what runs the graph
     draw again from a state?  gathers_again: may a plan run an all-gather twice, because all ranks do?
+    draws_again: may plans draw again from a state, which is read and set on the host?
     one_kernel: pairs of ops that are one kernel the first time, so that the time of the first has that of the second
     in it.  ready_after: tensors that are as they should be only when another op than their producer has run.
     """
 
     def __init__(self, joint: torch.fx.GraphModule, state_bytes: int | None, replays: bool,
-                 gathers_again: bool = False) -> None:
+                 gathers_again: bool = False, draws_again: bool = True) -> None:
         self.graph = GraphBuilder()
         self.views: set[torch.fx.Node] = set()
         self.late = late_nodes(joint.graph)
-        self.state_bytes, self.replays, self.gathers_again = state_bytes, replays, gathers_again
+        self.state_bytes, self.replays, self.gathers_again, self.draws_again = state_bytes, replays, gathers_again, draws_again
         self.one_kernel: list[tuple[Op, Op]] = []
         self.ready_after: dict[int, Op] = {}
         self._tensor_of: dict[int, int] = {}  # storage -> tensor

@@ -43,7 +43,8 @@ _SMALL = 64  # bytes that every allocator rounds up to
 def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,
           state_bytes: int | None = None, replays: bool = True, trained: Container[int] = (),
           techniques: Container[str] = ("recompute", "in_place"), updates: Updates | None = None,
-          changing: Container[int] = (), results: Container[int] = (), gathers_again: bool = False) -> Program:
+          changing: Container[int] = (), results: Container[int] = (), gathers_again: bool = False,
+          draws_again: bool = True) -> Program:
     """The program of a joint graph with descriptors, after gradients got the layout of what they belong to.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
@@ -52,6 +53,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     trained: as of lay_out_gradients.  techniques: what plans of the program may use.
     updates: what becomes of gradients of the model's parameters; the others, or all, are handed out.
     gathers_again: may plans run an all-gather twice, because all ranks run the same plan?
+    draws_again: as of ProgramBuilder.
     changing, results: arguments, and results of the forward, that code between forward and backward may write to.
 
     Raises CaptureError, and nothing else, with the node named: for an operator that no plan could run, for a read
@@ -65,7 +67,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
             tell_apart(joint, trained)
             correct_types(joint, lay_out_sums(joint))
         lay_out_gradients(joint, trained)
-        lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates, gathers_again)
+        lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates, gathers_again, draws_again)
         return lowering.run(name, changing, results)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
@@ -81,10 +83,10 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
 class _Lowering:
     def __init__(self, joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price,
                  state_bytes: int | None, replays: bool, techniques: Container[str], updates: Updates | None,
-                 gathers_again: bool) -> None:
+                 gathers_again: bool, draws_again: bool) -> None:
         self._joint, self._price, self._techniques, self._updates = joint, price, techniques, updates
         self.at: torch.fx.Node | None = None  # the node that is being lowered
-        self._builder = ProgramBuilder(joint, state_bytes, replays, gathers_again)
+        self._builder = ProgramBuilder(joint, state_bytes, replays, gathers_again, draws_again)
         self._graph = self._builder.graph
         self._forward: list[Any]
         self._backward: list[Any]

@@ -34,7 +34,8 @@ std::optional<std::vector<std::string_view>> letters_of(std::string_view text, s
   return parts;
 }
 
-// "ab,b->ab,a": in argument "letters", as in an einsum.  A result without a letter is a sum over it.
+// "ab,b->ab,a": in argument "letters", as in an einsum.  A result without a letter is a sum over
+// it.
 void cluster(const OpView& op, Rule& rule) {
   const auto text = op.text("letters");
   const auto arrow = text ? text->find("->") : std::string_view::npos;
@@ -64,7 +65,8 @@ void cluster(const OpView& op, Rule& rule) {
 }  // namespace
 
 std::span<const Entry> cluster_rules() {
-  static constexpr Entry kEntries[] = {{"lowtide.cluster", cluster, "is one kernel that takes all of"}};
+  static constexpr Entry kEntries[] = {
+      {"lowtide.cluster", cluster, "is one kernel that takes all of"}};
   return kEntries;
 }
 

@@ -183,7 +183,7 @@ def append_draw(builder: ProgramBuilder, op: Op) -> None:
     """Append an op that draws; where it is worth it, with the generator's state before it."""
     node = op.runs.node
     size = sum(builder.graph.tensors[t]["bytes"] for t in op.outputs)
-    if not builder.replays or not may_replay(node):
+    if not builder.replays or not builder.draws_again or not may_replay(node):
         builder.graph.op(op, effect=True)
         return
     state_bytes = builder.state_bytes or STATE_BYTES[device_of(node).type]

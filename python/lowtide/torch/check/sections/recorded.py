@@ -1,0 +1,70 @@
+"""Steps as CUDA graphs against the same planned steps without: bits, bytes, times."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+from ...api.entry import optimize
+from ...api.whole_step import step
+from ..bits import alike, compare, on_host, step_from
+from ..language import gpt
+from ..measure import clean, cuda_peaks, least_seconds, percent, times
+from ..plans import of_peak, of_report, peaks
+from ..section import Context
+
+_STEPS = 6  # whose losses are compared; the first two are no replays
+
+
+def cuda_graphs(context: Context) -> None:
+    """Both sides of a small step, where launches bind, with eager and with fused kernels; and a whole step."""
+    if not context.on_gpu:
+        context.say("cuda graphs", skipped="they are for GPUs")
+        return
+    for inner in ("eager", "fused"):
+        if context.has_time(15, f"cuda graph, {inner}"):
+            with context.guarded(f"cuda graph, {inner}"):
+                _both_sides(context, inner)
+            clean()
+    if context.has_time(15, "cuda graph, whole step"):
+        with context.guarded("cuda graph, whole step"):
+            _whole_step(context)
+        clean()
+
+
+def _both_sides(context: Context, inner: Any) -> None:
+    module, inputs = gpt(context, torch.bfloat16, layers=3)
+    found = {}
+    for recorded in (False, True):
+        clean()
+        run = optimize(module, inputs, budget="100GiB", inner=inner, cuda_graph=recorded)
+        for _ in range(3):
+            step_from(run, module, inputs, [])
+        found[recorded] = step_from(run, module, inputs, []), times(run, inputs, module)
+    (plain, before), (left, after) = found[False], found[True]
+    told = compare(left, plain)
+    context.say(f"cuda graph, {inner}", [] if told["equal"] else ["bits"], ms=after["ms"], host_ms=after["host_ms"], plain_ms=before["ms"],
+                plain_host_ms=before["host_ms"], **told, measured=percent(after["ms"] / before["ms"] - 1))
+
+
+def _whole_step(context: Context) -> None:
+    module, inputs = gpt(context, layers=6, batch=8)
+    start = copy.deepcopy(module.state_dict())
+    found = {}
+    facts: dict[str, Any] = {}
+    for recorded in (False, True):
+        clean()
+        module.load_state_dict(start)
+        module.zero_grad(set_to_none=True)
+        optimizer = torch.optim.AdamW(module.parameters(), 1e-3, fused=True)
+        run = step(module, optimizer, inputs, budget="70%", cuda_graph=recorded)
+        torch.manual_seed(2)
+        losses = [run(*inputs).cpu() for _ in range(_STEPS)]
+        found[recorded] = losses, on_host(module.parameters()), 1e3 * least_seconds(lambda: run(*inputs), 6)  # noqa: B023
+        facts = of_report(run.report) | peaks(cuda_peaks(lambda: run(*inputs)), run.report)  # noqa: B023
+    (losses, parameters, plain_ms), (mine, moved, ms) = found[False], found[True]
+    equal = all(map(alike, [*losses, *parameters], [*mine, *moved]))
+    context.say("cuda graph, whole step", [*([] if equal else ["bits"]), *of_peak(facts)], equal=equal, ms=round(ms, 2),
+                plain_ms=round(plain_ms, 2), measured_least=percent(ms / plain_ms - 1), **facts)

@@ -1,0 +1,250 @@
+"""Steps as CUDA graphs, without a GPU: a stand-in records what runs, and runs it again in the same memory.
+
+As on a GPU nothing is computed while it records, and the host cannot read.
+"""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+from lowtide.torch.runtime import recorded
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+from torch_run import alone, equal, fresh, twin
+from torch_zoo import Cnn, DropoutMlp
+
+aten = torch.ops.aten
+
+
+class _Recorder(TorchDispatchMode):
+    """Notes calls; makes what they return, and writes nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in (aten._local_scalar_dense.default, aten.is_nonzero.default, aten.nonzero.default):
+            raise RuntimeError("operation not permitted when stream is capturing")
+        state = torch.get_rng_state()
+        copies, mine = {}, (args, kwargs)
+        if func._schema.is_mutable:  # it writes to copies
+            mine = tree_map_only(torch.Tensor, lambda t: copies.setdefault(id(t), (t.clone(), t))[0], mine)
+        made = func(*mine[0], **mine[1])
+        torch.set_rng_state(state)
+        original = {id(copy): t for copy, t in copies.values()}
+        made = tree_map_only(torch.Tensor, lambda t: original.get(id(t), t), made)
+        new = new_among(made, (args, kwargs))
+        if new or copies:
+            self.calls.append((func, args, kwargs, new))  # whose memory stays, as a pool's does
+        for t in new:
+            if t.dtype.is_floating_point and t.numel():
+                t.fill_(float("nan"))  # nothing is computed yet
+        return made
+
+
+def new_among(made, given):
+    """The tensors among results that lie in none of the arguments' storages."""
+    known = {t.untyped_storage()._cdata for t in tree_leaves(given) if isinstance(t, torch.Tensor)}
+    return [t for t in tree_leaves(made) if isinstance(t, torch.Tensor) and t.untyped_storage()._cdata not in known]
+
+
+class StandIn:
+    """CudaGraph on a CPU."""
+
+    made: list = []
+
+    def __init__(self, before=None, generators=()):
+        self.before, self.generators, self.replays = before, list(generators), 0
+        StandIn.made.append(self)
+
+    def record(self, run):
+        recorder = _Recorder()
+        with recorder:
+            results = run()
+        self.calls = recorder.calls
+        return results
+
+    def replay(self):
+        self.replays += 1
+        for func, args, kwargs, places in self.calls:
+            for place, value in zip(places, new_among(func(*args, **kwargs), (args, kwargs)), strict=True):
+                place.copy_(value)
+
+
+@pytest.fixture(autouse=True)
+def by_itself(monkeypatch):
+    StandIn.made = []
+    monkeypatch.setattr(recorded, "CudaGraph", StandIn)
+    monkeypatch.setattr(recorded, "DEVICES", ("cpu",))
+    monkeypatch.setattr("lowtide.torch.settings.RECORDED", ("cpu",))
+    with alone(monkeypatch):
+        yield
+
+
+def optimized(module, inputs, **options):
+    torch._dynamo.reset()
+    mine = twin(module)
+    return mine, lowtide.torch.optimize(mine, inputs, budget=options.pop("budget", "1GiB"), costs="cpu", fallback="error", **options)
+
+
+def steps(module, step, inputs, count):
+    """Losses, gradients and buffers of steps on other inputs each time."""
+    torch.manual_seed(3)
+    found = []
+    for i in range(count):
+        given = [t + 0.1 * i if t.dtype.is_floating_point else t for t in inputs]
+        module.zero_grad()
+        loss = step(*given)
+        loss.backward()
+        found += [loss.detach().clone(), *(p.grad.clone() for p in module.parameters()), *(b.clone() for b in module.buffers())]
+    return found
+
+
+@pytest.mark.parametrize("make, budget", [(lambda: (DropoutMlp(), (torch.randn(64, 256),)), "1GiB"),
+                                          (lambda: (Cnn(), (torch.randn(4, 3, 16, 16), torch.randint(10, (4,)))), "95%")])
+def test_both_sides_are_recorded_once_and_replayed(make, budget):
+    module, inputs = fresh(make)
+    plain, step = optimized(module, inputs, budget=budget)
+    expected = steps(plain, step, inputs, 6)
+    assert not StandIn.made
+    mine, step = optimized(module, inputs, budget=budget, cuda_graph=True)
+    assert equal(steps(mine, step, inputs, 6), expected)
+    forward, backward = StandIn.made
+    assert backward.before is forward and forward.replays == backward.replays == 4  # the first two steps run as ever
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(32, 32) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = nn.functional.gelu(layer(x))
+        return x.square().mean()
+
+
+def layers():
+    return Layers(), (torch.randn(64, 32),)
+
+
+def test_fused_kernels_are_recorded_too(uncompiled):
+    module, inputs = fresh(layers)
+    plain, step = optimized(module, inputs, inner="fused")
+    expected = steps(plain, step, inputs, 4)
+    mine, step = optimized(module, inputs, inner="fused", cuda_graph=True)
+    assert equal(steps(mine, step, inputs, 4), expected) and [graph.replays for graph in StandIn.made] == [2, 2]
+
+
+def test_gradients_add_up_and_forwards_that_wait_keep_what_they_saved():
+    module, inputs = fresh(layers)
+
+    def gradients(mine, step):
+        found = steps(mine, step, inputs, 4)
+        mine.zero_grad()
+        one, other = step(inputs[0]), step(inputs[0] * 2)  # the second waits for no record
+        other.backward()
+        one.backward()
+        for factor in (1, 3):  # gradients of replays are the caller's own
+            step(inputs[0] * factor).backward()
+        return [*found, *(p.grad.clone() for p in mine.parameters())]
+
+    plain, step = optimized(module, inputs)
+    expected = gradients(plain, step)
+    mine, step = optimized(module, inputs, cuda_graph=True)
+    assert equal(gradients(mine, step), expected)
+    assert [graph.replays for graph in StandIn.made] == [2 + 1 + 2, 2 + 1 + 2]
+
+
+def test_results_live_on_and_a_second_backward_is_refused():
+    module, inputs = fresh(layers)
+    mine, step = optimized(module, inputs, cuda_graph=True)
+    steps(mine, step, inputs, 3)
+    first = step(inputs[0])
+    kept = first.detach().clone()
+    first.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="a second backward of a step that runs as a CUDA graph"):
+        first.backward()
+    step(inputs[0] * 5)
+    assert torch.equal(first, kept)
+
+
+def test_what_moves_or_changes_is_recorded_anew_and_what_cannot_be_runs_as_ever():
+    module, inputs = fresh(layers)
+    plain, step = optimized(module, inputs)
+    expected = steps(plain, step, inputs, 4)
+    mine, step = optimized(module, inputs, cuda_graph=True)
+    steps(mine, step, inputs, 3)
+    for p in mine.parameters():
+        p.data = p.data.clone()
+    assert equal(steps(mine, step, inputs, 2), expected[:len(expected) // 2])
+    assert len(StandIn.made) == 4
+
+    def refuses(self, run):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(StandIn, "record", refuses)
+        mine, step = optimized(module, inputs, cuda_graph=True)
+        with pytest.warns(lowtide.torch.LowtideWarning, match="the step is not recorded .*RuntimeError: operation not permitted"):
+            assert equal(steps(mine, step, inputs, 4), expected)
+
+
+@pytest.mark.parametrize("make", [lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.9),
+                                  lambda ps: torch.optim.AdamW(ps, lr=torch.tensor(0.1), fused=True)])
+def test_a_whole_step_is_one_graph(make):
+    module, inputs = fresh(layers)
+
+    def parameters(cuda_graph):
+        torch._dynamo.reset()
+        mine = twin(module)
+        optimizer = make(mine.parameters())
+        step = lowtide.torch.step(mine, optimizer, inputs, budget="1GiB", costs="cpu", cuda_graph=cuda_graph)
+        losses = [step(inputs[0] + i).clone() for i in range(5)]
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01 if isinstance(group["lr"], float) else group["lr"].fill_(0.01)
+        return [*losses, *(step(inputs[0] - i).clone() for i in range(3)), *(p.detach().clone() for p in mine.parameters())]
+
+    assert equal(parameters(True), parameters(False))
+    assert sum(graph.replays for graph in StandIn.made) == 6
+    assert len(StandIn.made) == (2 if "SGD" in str(make(module.parameters())) else 1)  # a number that changes is recorded anew
+
+
+def test_refusals_name_what_does_not_go_with_it(monkeypatch):
+    module, inputs = fresh(layers)
+    adam, sgd = torch.optim.Adam(module.parameters()), torch.optim.SGD(module.parameters(), lr=0.1)
+    for words, options in (("does not go with the technique offload", {"techniques": ["recompute", "offload"], "link": "1GB/s,1us"}),
+                           ("does not go with layout", {"layout": "prime"}),
+                           ("does not go with footprint", {"footprint": "reserved"}),
+                           ("does not go with update='backward'", {"update": "backward", "optimizer": sgd}),
+                           ("Adam counts its steps on the host", {"update": "backward", "optimizer": adam})):
+        with pytest.raises(ValueError, match=words):
+            optimized(module, inputs, cuda_graph=True, **options)
+    with pytest.raises(ValueError, match="Adam counts its steps on the host"):
+        lowtide.torch.step(module, adam, inputs, budget="1GiB", cuda_graph=True)
+    with pytest.raises(TypeError, match="cuda_graph must be True or False"):
+        optimized(module, inputs, cuda_graph=1)
+    monkeypatch.setattr("lowtide.torch.settings.RECORDED", ("cuda",))
+    with pytest.raises(ValueError, match="is for GPUs, and this model is on a cpu"):
+        optimized(module, inputs, cuda_graph=True)
+
+
+def test_the_record_counts_beside_the_plan_and_other_sizes_have_their_own():
+    module, inputs = fresh(layers)
+    _, step = optimized(module, inputs)
+    plain = lowtide.torch.reports()[-1]
+    mine, step = optimized(module, inputs, cuda_graph=True)
+    report = lowtide.torch.reports()[-1]
+    own = sum(p.numel() for p in module.parameters()) + inputs[0].numel() + 1
+    assert report.resident == plain.resident + 4 * own
+    steps(mine, step, inputs, 3)
+    steps(mine, step, (inputs[0][:16].clone(),), 3)
+    assert [graph.replays for graph in StandIn.made] == [1, 1, 1, 1]
+    with torch.no_grad():
+        for i in range(4):
+            assert torch.equal(step(inputs[0] + i), module(inputs[0] + i))
+    assert StandIn.made[-1].replays == 2
