@@ -48,6 +48,13 @@ constexpr double kMeasureShare = 0.25;  // of what is left
 constexpr std::ptrdiff_t kWalks = 4;
 constexpr double kWalkShare = 0.5, kWalkMeasureShare = 0.01;
 
+// Rounded up, so that a budget of so many MiB is enough.
+std::string size_text(Bytes bytes) {
+  const std::int64_t unit = layout::kMiB.count();
+  return bytes < layout::kMiB ? std::to_string(bytes.count()) + " bytes"
+                              : std::to_string((bytes.count() + unit - 1) / unit) + " MiB";
+}
+
 struct Candidate {
   std::shared_ptr<const Plan> plan;
   Cost cost;
@@ -265,7 +272,7 @@ class FootprintRun {
       outcome.status = Status::unknown;
       add_note(outcome,
                "plans with live bytes within the budget were found, yet their least footprint is " +
-                   std::to_string(found_.measured.smallest()->needs().count()) + " bytes");
+                   size_text(found_.measured.smallest()->needs()));
     }
     if (had_plan && outcome.status != Status::optimal)
       outcome.stopped_by = ended()                                     ? limit_reached()
