@@ -38,7 +38,7 @@ def asked(monkeypatch):
     class Noted(planner.Question):
         def __init__(self, *args, **more):
             super().__init__(*args, **more)
-            made.append("smallest" if self.smallest else "no copies" if not self.copies else self.limit)
+            made.append("smallest" if self.smallest else "no copies" if not self.plain_terms else self.limit)
 
     monkeypatch.setattr(planner, "Question", Noted)
     return made

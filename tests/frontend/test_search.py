@@ -21,7 +21,7 @@ def searching(program, budget, **options):
     """The search for an answer to a question of this program."""
     question = planner.Question(program, Options(budget, **{"work": 2000, "time": None, "techniques": "recompute,in_place"} | options),
                                 Constraints(), None)
-    return search.Search(question.problem, question.reduced, question.asked, question.copies, question.options,
+    return search.Search(question.problem, question.reduced, question.terms, question.plain_terms, question.options,
                          question.transformed, question._peak_of)
 
 

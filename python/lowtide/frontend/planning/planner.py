@@ -72,17 +72,17 @@ class Question:
                  smallest: bool = False, answers: Answers | None = None) -> None:
         self.given, self.options, self.constraints, self.smallest = program, options, constraints, smallest
         self._answers = answers
-        self.asked = options.planning(constraints.alone, program.device)
-        self.copies = without_transforms(self.asked)
-        self.program = program.splittable() if TRANSFORMS & set(self.asked.get("techniques", ())) else program
+        self.terms = options.planning(constraints.alone, program.device)
+        self.plain_terms = without_transforms(self.terms)
+        self.program = program.splittable() if TRANSFORMS & set(self.terms.get("techniques", ())) else program
         self.graph = constraints.graph(self.program)
         self.limit = options.bytes_of(options.budget if budget is None else budget, self.graph, program.device)
         self._footprint = {} if smallest else options.measured_by(program.device)
         self._check_host_budget()
-        self._held = constraints.for_copies(self.program) if self.copies else constraints
+        self._held = constraints.for_copies(self.program) if self.plain_terms else constraints
         held_graph = self.graph if self._held is constraints else self._held.graph(self.program)
         self.problem = lowtide.Problem(held_graph, self.limit, order=options.order,
-                                       live_limits=self._held.live_limits(self.program), **self.asked)
+                                       live_limits=self._held.live_limits(self.program), **self.terms)
         self.reduced = self.problem.without_limits()  # its graph determines the tensors to keep
         # transforms -> the program and problem made of them
         self._latest: tuple[Transforms, tuple[Program, lowtide.Problem]] = [], (self.program, self.problem)
@@ -93,7 +93,7 @@ class Question:
 
     def _check_host_budget(self) -> None:
         at_home = sum(self.program.graph.tensor(t).bytes for t in self.program.homes())
-        room = self.copies.get("host_budget")
+        room = self.plain_terms.get("host_budget")
         if room is not None and at_home > room:
             raise BudgetError(f"host_budget: {room} bytes are less than the {at_home} of the optimizer's state, whose home is "
                               "the host", 0, None, self.limit)
@@ -117,18 +117,18 @@ class Question:
             return self.program, self.problem
         if transforms != self._latest[0]:
             made = self.program.transformed(transforms)
-            problem = lowtide.Problem(self._held.graph(made), self.limit, order=self.options.order, **self.copies)
+            problem = lowtide.Problem(self._held.graph(made), self.limit, order=self.options.order, **self.plain_terms)
             self._latest = transforms, (made, problem)
         return self._latest[1]
 
     def _found(self, start: lowtide.Plan | None) -> _Found:
         """From the answers or the cache, or searched.  Raises BudgetError and NotInParts."""
-        limits = (self.reduced.graph.hash, self.limit, self.options.order, self.options.plan_key(), self.asked.get("link"),
-                  self.asked.get("host_budget"), self.smallest, self._footprint)
+        limits = (self.reduced.graph.hash, self.limit, self.options.order, self.options.plan_key(), self.terms.get("link"),
+                  self.terms.get("host_budget"), self.smallest, self._footprint)
         key, file = repr(limits), cache.path_of("plans", *limits, lowtide.__version__)
-        told = None if self._answers is None else self._as_found(self._answers.entry(key))
-        if told is not None:
-            return told
+        answered = None if self._answers is None else self._as_found(self._answers.entry(key))
+        if answered is not None:
+            return answered
         try:
             found = self._as_found(cache.read(file)) or self._searched(start)
         except (BudgetError, NotInParts) as error:
@@ -154,7 +154,7 @@ class Question:
 
     def _searched(self, start: lowtide.Plan | None) -> _Found:
         """Raises BudgetError and NotInParts."""
-        search = Search(self.problem, self.reduced, self.asked, self.copies, self.options, self.transformed, self._peak_of,
+        search = Search(self.problem, self.reduced, self.terms, self.plain_terms, self.options, self.transformed, self._peak_of,
                         self._footprint)
         found, floor = search.smallest() if self.smallest else search.run(start)
         outcome = found.outcome
@@ -178,9 +178,9 @@ class Question:
         code = as_code(made, self.constraints, found.plan, self.problem.machine)
         cost: lowtide.Cost | None
         try:
-            cost = code.cost(self.limit, self.copies)
+            cost = code.cost(self.limit, self.plain_terms)
         except lowtide.PlanError:
-            if not self.copies:
+            if not self.plain_terms:
                 raise
             cost = None
         answer = Answer(self, found, made, code.schedule, code.plan, code.graph, cost)
@@ -194,7 +194,7 @@ class Question:
             return answer
         code = as_code(answer.program, self.constraints, lowtide.Plan([("compute", op) for op in order]), self.problem.machine)
         try:
-            cost = code.cost(answer.peak, self.copies)
+            cost = code.cost(answer.peak, self.plain_terms)
         except lowtide.PlanError:
             return answer
         together = Answer(self, answer.found, answer.program, code.schedule, code.plan, code.graph, cost)
@@ -262,7 +262,7 @@ def _keeping_the_budget(question: Question, start: lowtide.Plan | None) -> Answe
 def _within_reserved(question: Question, start: lowtide.Plan | None) -> Answer:
     """An answer for which the allocator reserves no more than the budget.  start: a known plan, if any.  Raises BudgetError."""
     options, limit = question.options, question.limit
-    rounds = _ROUNDS if options.layout or question.copies else 1  # searches measure other plans as code does
+    rounds = _ROUNDS if options.layout or question.plain_terms else 1  # searches measure other plans as code does
 
     def plan(budget: int) -> Answer:
         return _keeping_the_budget(question if budget == limit else question.again(options, budget), start)
@@ -335,7 +335,7 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
         again=breakdown.again(program, scheduled.ops),
         transforms=list(map(breakdown.said, breakdown.together(transforms))),
         techniques=breakdown.techniques(graph, program, transforms, scheduled, cost),
-        offloaded=breakdown.offloaded(program, scheduled), link=question.asked.get("link") if scheduled.copied else None,
+        offloaded=breakdown.offloaded(program, scheduled), link=question.terms.get("link") if scheduled.copied else None,
         exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan, footprint=options.footprint or "live",
         live_because=options.live_because, allocator=options.allocator_on(program.device), layout=options.layout,
         barrier=program.barrier, known_taken=answer.taken if options.footprint == "reserved" else None, inner=options.inner_in_words)

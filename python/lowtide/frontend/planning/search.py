@@ -57,17 +57,17 @@ class NotInParts(Exception):
 class Search:
     """The search for a plan of one problem.
 
-    problem: to be solved.  reduced: the same problem, with constraints expressed in the graph only.  asked: the arguments of both
-    beside graph, budget and order; kept: those for an unchanged graph.  transformed_by: transforms -> the transformed program and
+    problem: to be solved.  reduced: the same problem, with constraints expressed in the graph only.  terms: the arguments of both
+    beside graph, budget and order; plain_terms: those for an unchanged graph.  transformed_by: transforms -> the transformed program and
     its problem.  peak_of: the peak of the code of a program's plan; it may exceed the plan's, since code cannot make every copy.
     footprint: what the budget limits, beside live bytes, as lowtide.plan takes it.
     """
 
-    def __init__(self, problem: lowtide.Problem, reduced: lowtide.Problem, asked: dict[str, Any], kept: dict[str, Any], options: Options,
+    def __init__(self, problem: lowtide.Problem, reduced: lowtide.Problem, terms: dict[str, Any], plain_terms: dict[str, Any], options: Options,
                  transformed_by: Callable[[Transforms], tuple[Program, lowtide.Problem]],
                  peak_of: Callable[[Program, lowtide.Plan], int], footprint: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._footprint = footprint
-        self._problem, self._reduced, self._asked, self._kept = problem, reduced, asked, kept
+        self._problem, self._reduced, self._terms, self._plain_terms = problem, reduced, terms, plain_terms
         self._options, self._transformed_by, self._peak_of = options, transformed_by, peak_of
         assert reduced.budget is not None, "least time within a budget is what is asked"
         self._budget = reduced.budget
@@ -101,11 +101,11 @@ class Search:
         """A bit-identical plan, if it costs the same; otherwise the plan found."""
         if not found.transforms or self._made(found.transforms)[0].exactness(found.transforms).equal:
             return found
-        left = [name for name in self._asked["techniques"] if name not in CHANGE_BITS]
+        left = [name for name in self._terms["techniques"] if name not in CHANGE_BITS]
         if not left:
             return found
-        asked = self._asked | {"techniques": left} if TRANSFORMS & set(left) else self._kept
-        problem = lowtide.Problem(self._problem.graph, self._problem.budget, order=self._problem.order, **asked)
+        terms = self._terms | {"techniques": left} if TRANSFORMS & set(left) else self._plain_terms
+        problem = lowtide.Problem(self._problem.graph, self._problem.budget, order=self._problem.order, **terms)
         outcome = self._plan(problem, None, share=_EXACT_SHARE)
         if outcome.plan is None or outcome.duration > _WORTH_BITS * found.outcome.duration:
             return found
@@ -173,14 +173,14 @@ class Search:
         Raises BudgetError where none is smaller than that without a plan.
         """
         graph, best = self._reduced.graph, self._known()
-        for allowed in (self._kept, self._asked) if self._asked != self._kept else (self._kept,):
+        for allowed in (self._plain_terms, self._terms) if self._terms != self._plain_terms else (self._plain_terms,):
             if best is not None and best.peak <= self._budget:
                 break
             found = self._leanest(graph, allowed)
             if found is not None and found.plan.transforms:
                 transforms = found.plan.transforms
                 made, exact = self._made(transforms)
-                found = self._leanest(exact.graph, self._kept)
+                found = self._leanest(exact.graph, self._plain_terms)
             else:
                 transforms, (made, _) = [], self._transformed_by([])
             best = self._smaller(best, transforms, made, found)
