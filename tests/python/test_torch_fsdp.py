@@ -20,7 +20,7 @@ from lowtide.torch.api import sharded as sharded_api
 from lowtide.torch.graphs.sharded_blocks import ShardedBlocks
 from lowtide.torch.graphs.sharded_step import ShardedStep
 from lowtide.torch.ranks.gathered import Event, Unit, moments
-from lowtide.torch.ranks.together import ranks_of
+from lowtide.torch.ranks.together import process_group_of
 from rank_models import Counted
 from rank_support import ranks
 from torch import nn
@@ -524,7 +524,7 @@ def _who_agrees(rank):
     alone = sharded(make=lambda: Net(count=1))
     if rank:  # alone
         lowtide.torch.optimize(alone, batch(rank), budget="100%", ranks="alone", **OPTIONS)
-    return [dist.get_process_group_ranks(ranks_of(module, None)) for module in (replicated, empty)], ranks_of(alone, "alone")
+    return [dist.get_process_group_ranks(process_group_of(module, None)) for module in (replicated, empty)], process_group_of(alone, "alone")
 
 
 def test_all_ranks_of_the_mesh_agree_and_one_that_is_to_plan_alone_does(both):

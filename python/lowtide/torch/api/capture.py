@@ -22,7 +22,7 @@ from ..program.lowerings.random_draws import STATE_BYTES
 from ..program.lowerings.update import Updates
 from ..program.program import Program
 from ..ranks.data_parallel import units_of, with_data_parallel
-from ..ranks.mesh import Ranks, Shard, keep_few, ranks_of
+from ..ranks.mesh import Ranks, Shard, keep_few, ranks_of_mesh
 from ..ranks.tensor_parallel import localize
 from ..settings import state_by_rule, state_tensors
 from ..tensors.arguments import arguments
@@ -64,7 +64,7 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     check_update(update, state_home)
     if update is not None and optimizer is not None:
         raise ValueError("give optimizer or update, not both: with update the state is in the graph")
-    ranks = ranks_of(mesh, shard)
+    ranks = ranks_of_mesh(mesh, shard)
     if ranks is not None and (update is not None or isinstance(optimizer, (list, torch.optim.Optimizer))):
         raise ValueError("with a mesh give the optimizer by name, optimizer=\"adamw\": ranks hold parts of its state")
     rank = None if ranks is None else _Rank(ranks)

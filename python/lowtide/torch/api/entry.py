@@ -24,7 +24,7 @@ from ..graphs.group import Group
 from ..graphs.outside_gradients import no_backward, of_results
 from ..ranks.buckets import check_parallel
 from ..ranks.shared import refuse_shared
-from ..ranks.together import agreeing, planning, ranks_of
+from ..ranks.together import agreeing, planning, process_group_of
 from ..settings import OptimizeOptions, Settings
 from ..tensors.arguments import arguments, tensors_in
 from ..tracing.against_eager import note_tracing
@@ -158,7 +158,7 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
                         "torch.compile(function, backend=\"lowtide\", options={...})")
-    process_group = ranks_of(module, ranks)
+    process_group = process_group_of(module, ranks)
     if is_sharded(module):
         with agreeing(process_group) as agreement:
             return optimize_sharded(module, Settings.of({"budget": budget, **options}), example_inputs, kwargs, agreement)

@@ -14,7 +14,7 @@ from ..graphs.group import Group
 from ..optimizer.after_backward import UpdatesAfterBackward
 from ..optimizer.given import Optimizers, StateHome
 from ..ranks.shared import refuse_shared
-from ..ranks.together import planning, ranks_of
+from ..ranks.together import planning, process_group_of
 from ..settings import Settings, StepOptions
 from ..tracing.fake_step import LossFunction, loss_and_others
 from .entry import compiled_within
@@ -97,7 +97,7 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
     for name in ("update", "optimizer", "fallback"):
         if name in options:
             raise TypeError(f"step says {name!r} by itself")
-    process_group = ranks_of(model, ranks)
+    process_group = process_group_of(model, ranks)
     if is_shared(model):
         settings = replace(Settings.of({"budget": budget, "optimizer": given, "fallback": "error", **options}), state_home=state_home)
         shared = SharedStep.of(model, loss, settings, inputs, kwargs, process_group)

@@ -70,7 +70,7 @@ def bytes_sent(kernel: Kernel) -> int:
     """The bytes that a collective sends from a rank, and receives."""
     name = _name(kernel.operator)
     read, written = touched_bytes(kernel.read), touched_bytes(kernel.written)
-    ranks = ranks_of(kernel)
+    ranks = group_size(kernel)
     if name.rstrip("_") in _REDUCTIONS or "allreduce" in name:
         return _share(2 * read, ranks)
     if name in ("broadcast", "broadcast_"):
@@ -116,7 +116,7 @@ def _arguments(kernel: Kernel) -> dict[str, Any]:
     return dict(zip((a.name for a in kernel.operator._schema.arguments), kernel.args, strict=False)) | kernel.kwargs
 
 
-def ranks_of(kernel: Kernel) -> int | None:
+def group_size(kernel: Kernel) -> int | None:
     """How many ranks the group has; None if nobody knows."""
     arguments = _arguments(kernel)
     group = group_named(arguments.get("group_name"))

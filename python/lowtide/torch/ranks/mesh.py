@@ -64,7 +64,7 @@ def check_style(path: str, style: Any) -> Any:
     return style
 
 
-def ranks_of(mesh: Any, shard: Any) -> Ranks | None:
+def ranks_of_mesh(mesh: Any, shard: Any) -> Ranks | None:
     """The arguments of `capture`; None for a step that no ranks share.  Raises ValueError for wrong ones."""
     if mesh is None:
         if shard is not None:

@@ -29,7 +29,7 @@ def several_ranks() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
-def ranks_of(module: torch.nn.Module, ranks: Ranks) -> Any:
+def process_group_of(module: torch.nn.Module, ranks: Ranks) -> Any:
     """The process group of the ranks that make this call of `optimize` together; None for a rank that plans alone.
 
     ranks: as of `optimize`.  Raises ValueError.

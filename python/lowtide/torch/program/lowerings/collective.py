@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ...ranks.collectives import collective_of, gathers, held_meanwhile, is_awaited, is_wait, lets_go_late, ranks_of, waits_for
+from ...ranks.collectives import collective_of, gathers, group_size, held_meanwhile, is_awaited, is_wait, lets_go_late, waits_for
 from ...runtime.let_go import await_sole_owner
 from ...tensors.operators import leaves, operand
 from ..builder import ProgramBuilder
@@ -70,7 +70,7 @@ class Collective(Lowering):
 
     def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
         op = call_op(builder, node, arguments, COLLECTIVE)
-        size = ranks_of(op.kernel)
+        size = group_size(op.kernel)
         if size is not None:
             op.arguments[RANKS] = size
         held = held_meanwhile(op.kernel)
