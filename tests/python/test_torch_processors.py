@@ -12,6 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from test_torch_matrix import cases
+
 HERE = Path(__file__).resolve().parent
 LONG = int(os.environ.get("LOWTIDE_TEST_SCALE", "1")) >= 10
 SETTINGS = {"default": {"ONEDNN_MAX_CPU_ISA": "DEFAULT", "ATEN_CPU_CAPABILITY": "default"},
@@ -22,7 +24,8 @@ SHORT = ["test_torch_trials.py",
          "test_torch_transforms.py::test_parts_under_autocast_are_a_loop_over_slices_of_the_noise",
          "test_torch_exactness.py::test_a_head_in_parts_names_what_it_adds_up",
          "test_torch_exactness.py::test_rows_that_may_have_other_bits_in_parts_are_named",
-         "test_torch_matrix.py::test_training_under_a_plan[norms-recompute-step-f32-eager-4]"]
+         next(f"test_torch_matrix.py::test_training_under_a_plan[{one.id}]" for one in cases()
+              if (one.values[0]["family"], one.values[0]["technique"]) == ("norms", "recompute"))]
 CASES = [(name, [suite]) for name in SETTINGS for suite in (*(f"test_torch_{suite}.py" for suite in SUITES),
                                                             "long/test_torch_exact.py")] if LONG \
     else [("default", SHORT)]
