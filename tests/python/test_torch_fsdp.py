@@ -289,10 +289,10 @@ def test_other_sizes_and_evaluation_are_exact(both):
 def test_a_graph_that_compiles_when_it_runs_has_the_terms_of_its_own_place(monkeypatch):
     """A part with open sizes is built once, and compiles for other sizes when other parts have been built since."""
     seen = []
-    group = types.SimpleNamespace(sharded=ShardedStep([], {}, 0, 1), to_plan={}, assignments={}, otherwise=None)
+    group = types.SimpleNamespace(sharded=ShardedStep([], {}, 0, 1), to_plan={}, assignments={}, predecessor=None)
     model = types.SimpleNamespace(group=group, begin_part=lambda _: 0, places={"block": "of the block", "loss": "of the loss"}, finding=False,
                                   rehearsing=False, look=lambda: None, _settings=None)
-    monkeypatch.setattr(sharded_api, "compile_captured", lambda *_: lambda: seen.append(group.otherwise))
+    monkeypatch.setattr(sharded_api, "compile_captured", lambda *_: lambda: seen.append(group.predecessor))
     block, loss = (sharded_api._Part(model, None, place) for place in ("block", "loss"))
     for part in (block, loss, block):
         part()
