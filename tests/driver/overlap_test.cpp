@@ -93,6 +93,23 @@ TEST_CASE("overlap: a wait is put off behind what need not wait, with the frees 
   CHECK(moved(graph, "c0 c1 c2 f0 f1 c3 c4 f3", 79) == "c0 c1 c2 f0 f1 c3 c4 f3");
 }
 
+TEST_CASE("overlap: a free of what is still sent is put off, if there is room for the bytes") {
+  // Op 1 scatters (40) what op 0 makes, and nothing waits for it; ops 2 and 3 compute.
+  const Graph graph = Sketch({60, 8, 4, 4})
+                          .op({}, {0}, 10)
+                          .op({0}, {1}, 40)
+                          .network()
+                          .op({}, {2}, 30)
+                          .op({2}, {3}, 30)
+                          .keep({1, 3})
+                          .graph();
+  CHECK(simulate(graph, steps("c0 c1 f0 c2 c3 f2")).cost.duration == Ticks(110));
+  CHECK(moved(graph, "c0 c1 f0 c2 c3 f2", 200) == "c0 c1 c2 c3 f0 f2");
+  CHECK(moved(graph, "c0 c1 f0 c2 c3 f2", 75) == "c0 c1 c2 f0 c3 f2");
+  CHECK(moved(graph, "c0 c1 f0 c2 c3 f2", 71) == "c0 c1 f0 c2 c3 f2");
+  CHECK(moved(graph, "c0 c1 f0 c2 c3 f2", 200, Order::given) == "c0 c1 c2 c3 f0 f2");
+}
+
 TEST_CASE(
     "overlap: a gather is issued before a reduction that is due later, unless the graph forbids "
     "it") {

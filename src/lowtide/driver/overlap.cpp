@@ -9,7 +9,8 @@
 //      that, it would only hold memory. If what it reads comes too late, ops before that are held
 //      back behind it: in the backward, gradients of weights, while those of inputs are summed.
 //   2. Wait. Going forward, an op that would wait for the network is put off behind the steps after
-//      it, until what it waits for has arrived, or something needs its result.
+//      it, until what it waits for has arrived, or something needs its result. So is a free that
+//      would wait, as long as there is room for the bytes.
 // Both are repeated while the plan becomes shorter.
 //
 // Source: what FSDP2, SimpleFSDP and Inductor's reordering of collectives do, here with the bytes
@@ -82,6 +83,7 @@ class Overlap {
   };
 
   bool computes(const Entry& entry) const { return entry.step.is_compute(); }
+  bool is_free(const Entry& entry) const { return entry.step.kind == StepKind::free; }
   bool sends(const Entry& entry) const {
     return computes(entry) && graph_.on_network(entry.step.op());
   }
@@ -239,11 +241,15 @@ class Overlap {
   }
 
   void wait() {
-    IdVector<TensorId, Ticks> arrives(graph_.tensor_count());
+    // When a tensor exists, and when the last network op that reads or makes it has ended.
+    IdVector<TensorId, Ticks> arrives(graph_.tensor_count()), settles(graph_.tensor_count());
     Ticks clock, network;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
+      while (is_free(entries_[i]) && put_off_free(i, clock, settles[entries_[i].step.tensor()])) {
+      }
       if (computes(entries_[i]) && !sends(entries_[i])) put_off(i, clock, arrives);
       const Entry& entry = entries_[i];
+      if (is_free(entry)) clock = std::max(clock, settles[entry.step.tensor()]);
       if (!computes(entry)) continue;
       const OpId op = entry.step.op();
       Ticks start = sends(entry) ? std::max(clock, network) : clock;
@@ -251,7 +257,35 @@ class Overlap {
       const Ticks end = start + graph_.time(op);
       (sends(entry) ? network : clock) = end;
       for (const TensorId output : graph_.outputs(op)) arrives[output] = end;
+      if (!sends(entry)) continue;
+      for (const auto links : {graph_.inputs(op), graph_.outputs(op)})
+        for (const TensorId used : links) settles[used] = end;
     }
+  }
+
+  // Moves the free at `at` behind steps that need not wait for it, if it would hold the compute
+  // lane until `until`. True if it has moved.
+  bool put_off_free(std::size_t at, Ticks clock, Ticks until) {
+    Entry entry = entries_[at];
+    const TensorId tensor = entry.step.tensor();
+    const Bytes bytes = graph_.bytes(tensor);
+    std::size_t to = at;
+    for (std::size_t i = at + 1; i < entries_.size() && clock < until; ++i) {
+      const Entry& next = entries_[i];
+      if (touches(next, {&tensor, 1}) || next.during + bytes > limit_) break;
+      clock += time(next);
+      if (time(next) > Ticks(0)) to = i;
+    }
+    if (to == at) return false;
+    for (std::size_t i = at; i < to; ++i) {
+      entries_[i] = entries_[i + 1];
+      entries_[i].during += bytes;
+      entries_[i].after += bytes;
+    }
+    entry.during = before(to);
+    entry.after = after(entry);
+    entries_[to] = entry;
+    return true;
   }
 
   // Moves the op at `at` behind steps that need not wait for it, if it would have to wait itself.
