@@ -29,6 +29,8 @@ def alone(monkeypatch, tmp_path):
     torch._dynamo.reset()
     yield
     set_default()
+    if "accelerate" in sys.modules:  # its options are those of the process's first script
+        sys.modules["accelerate"].state.AcceleratorState._reset_state(reset_partial_state=True)
 
 
 @pytest.mark.filterwarnings("ignore")
