@@ -7,7 +7,7 @@
 // follows a recipe (recipes.cpp), which a bandit (choice.h) chooses by how much each recipe has
 // shortened the best plan. The bounds get a share of the work. At the end of an epoch plans and
 // bounds are merged. The run ends when a plan is proven optimal, when the budget is proven
-// infeasible, or at a limit; without any limit it ends after a few epochs.
+// infeasible, or at a limit; without any limit it ends after kUnlimitedEpochs (runner.cpp).
 //
 // With a free order, the first bounds are computed for the given order. Most lanes keep the order
 // of the best plan until lanes that change the order win more.
@@ -35,8 +35,8 @@ namespace lowtide::driver {
 
 namespace {
 
-// The options of `auto`: for each line of a table a switch ("bounds") and a number
-// ("bounds-share").
+// The options of `auto`. Each line of the three tables has a switch ("bounds", "cool") and a number
+// (a phase its share: "bounds-share"; a recipe its weight: "cool-weight").
 class AutoOptions {
  public:
   AutoOptions() {
@@ -56,12 +56,13 @@ class AutoOptions {
   std::span<const solve::OptionSpec> specs() const { return specs_; }
 
  private:
-  std::string_view kept(std::string text) { return texts_.emplace_back(std::move(text)); }
+  // An OptionSpec does not own its texts. The deque does, and never moves them.
+  std::string_view stored(std::string text) { return texts_.emplace_back(std::move(text)); }
 
   void add(std::string_view name, std::string summary, std::string_view suffix,
            std::string_view number_usage, double number, double most) {
-    specs_.push_back(solve::switch_option(name, kept(std::move(summary))));
-    specs_.push_back({.name = kept(std::string(name) + std::string(suffix)),
+    specs_.push_back(solve::switch_option(name, stored(std::move(summary))));
+    specs_.push_back({.name = stored(std::string(name) + std::string(suffix)),
                       .usage = number_usage,
                       .default_number = number,
                       .low = 0,
@@ -77,9 +78,10 @@ const AutoOptions& auto_options() {
   return options;
 }
 
+// The share or weight of each line of a table; 0 for a line that is switched off.
 template <class Lines>
-std::vector<double> numbers(const solve::Options& options, const Lines& lines,
-                            std::string_view suffix) {
+std::vector<double> numbers_of_lines(const solve::Options& options, const Lines& lines,
+                                     std::string_view suffix) {
   std::vector<double> found;
   for (const auto& line : lines)
     found.push_back(
@@ -105,9 +107,9 @@ class Auto final : public solve::Solver {
   Outcome solve(const Problem& problem, solve::Context& context) const override {
     const solve::Options& options = context.options();
     Runner(problem, context,
-           {.phase_shares = numbers(options, phases(), "-share"),
-            .recipe_weights = numbers(options, recipes(), "-weight"),
-            .order_weights = numbers(options, order_recipes(), "-weight")})
+           {.phase_shares = numbers_of_lines(options, phases(), "-share"),
+            .recipe_weights = numbers_of_lines(options, recipes(), "-weight"),
+            .order_weights = numbers_of_lines(options, order_recipes(), "-weight")})
         .run();
     if (!context.engine_believed())
       context.set_note(

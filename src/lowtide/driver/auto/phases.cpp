@@ -20,15 +20,17 @@ constexpr std::int64_t kMostEngineOps = 200;
 constexpr double kEngineFrom = 0.1;      // share of the limits used before an engine runs
 constexpr int kLanes = 4;                // of an epoch without a time limit
 constexpr std::int64_t kTightWork = 4;   // factor, relative to other constructive solvers
-constexpr std::int64_t kLinkWork = 150;  // for each op: several runs search a price of the link
+constexpr std::int64_t kLinkWork = 150;  // more for each op with a link: `drop` runs several times
 
-// An amount of work in which nearly every constructive solver finishes on some thousand ops.
+// The most work of a constructive solver. Nearly all of them finish within it on graphs of some
+// thousand ops.
 std::int64_t constructive_work(const AutoState& state, const Solver& solver) {
   const std::int64_t work = 20'000 + 10 * state.ops();
   if (!solver.traits().has(Trait::tight)) return work;
   return kTightWork * work + (state.problem().machine ? kLinkWork * state.ops() : 0);
 }
 
+// The constructive solvers, then all other solvers that the user has registered.
 std::vector<const Solver*> constructive(const AutoState& state) {
   std::vector<const Solver*> found = state.solvers(Trait::constructive);
   for (const Solver* guest : state.guests())
@@ -38,7 +40,7 @@ std::vector<const Solver*> constructive(const AutoState& state) {
 
 bool is_missing_plan(const AutoState& state) { return !state.has_plan(); }
 
-// Whether at nearly every position of the forward a single tensor is live across the position.
+// Whether at nine of ten positions of the forward a single tensor is live across the position.
 bool is_chain(const Graph& graph) {
   const Phases phases = phases_of(graph);
   if (!phases.has_backward) return false;
@@ -54,6 +56,8 @@ bool may_have_backward(const Graph& graph) {
   });
 }
 
+// Without the link, since a cut with tensors on the host gives no plan. Bounds of the problem with
+// its link or with its free order follow in the phase `proofs`.
 std::vector<Task> bounds(AutoState& state, double share) {
   Task task =
       state.task_in_given_order(state.first(Trait::proving), 10'000 + 5 * state.ops(), share);
@@ -131,6 +135,7 @@ std::vector<Task> proofs(AutoState& state, double share) {
   return state.proof(static_cast<std::int64_t>(state.epoch().stands ? slice : share * slice));
 }
 
+// If the table of solvers has no search, the constructive solvers run in every epoch instead.
 std::vector<Task> again(AutoState& state, double share) {
   const auto work = static_cast<std::int64_t>(share * static_cast<double>(state.epoch().slice));
   std::vector<Task> tasks;
@@ -154,7 +159,7 @@ std::vector<Task> lanes(AutoState& state, double share) {
 constexpr std::array<Phase, 11> kPhases = {{
     {"bounds", "lower bounds with little work; their minimum cut gives a first plan", When::once,
      .06,
-     [](const AutoState& state) {
+     [](const AutoState& state) {  // a graph with tensors on the host needs its link
        return state.first(Trait::proving) != nullptr &&
               !state.problem().graph.has_tensors_on_host();
      },

@@ -55,8 +55,8 @@ bool Runner::run_epoch() {
   std::ranges::move(tasks_of(When::search), std::back_inserter(tasks));
   any = any || !tasks.empty();
   run(tasks);
-  // A longer epoch may find something to do. An epoch without work spends some, so that a limit of
-  // work is reached.
+  // An epoch without any task still spends work, so that the run reaches its work limit. As long as
+  // some solver proves bounds, a later, longer epoch may have a task for it.
   if (context_.limits().work() == before) context_.limits().spend(Limits::kPollWork);
   return any || state_.first(Trait::proving) != nullptr;
 }
@@ -73,14 +73,15 @@ std::vector<Task> Runner::tasks_of(When when) {
 }
 
 bool Runner::stop() {
-  // The deadline and a cancel are polled as work is spent. A task that begins after either does no
-  // work, so spend some here.
+  // Limits::spend polls the deadline and the cancellation. A task that begins after the deadline
+  // does no work, and so would never poll. Hence spend some here.
   context_.limits().spend(context_.limits().over() ? Limits::kPollWork : 0);
   return context_.done();
 }
 
 // The best plan in place of the caller's first start plan, then the caller's other start plans.
-// Once proofs have begun: also a plan over the budget that they leave to be repaired.
+// Once proofs have begun, also the context's repair start: a plan over the budget, but shorter than
+// the best plan. The proofs make such plans from minimum cuts.
 std::vector<Plan> Runner::start_plans() const {
   std::vector<Plan> plans(context_.starts().begin(), context_.starts().end());
   if (const auto& smallest = context_.smallest(); context_.has_plan() || smallest) {
@@ -155,7 +156,7 @@ void Runner::raise(const solve::Solver& solver, Ticks bound) {
   const Ticks before = context_.bound().duration;
   traits.has(Trait::external) || traits.has(Trait::guest) ? context_.raise_engine_bound(bound)
                                                           : context_.raise_bound(bound);
-  // The bound falls when an engine's claim is no longer believed.
+  // The bound falls if a verified plan is shorter than the bound that an engine has claimed.
   context_.part(solver.name()).bound += std::max(Ticks(), context_.bound().duration - before);
 }
 

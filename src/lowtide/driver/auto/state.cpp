@@ -15,8 +15,8 @@ namespace {
 using solve::Trait;
 using solve::Traits;
 
-// Proofs begin in this epoch, or once this share of the limits is used: they take longer than the
-// search.
+// The phase `proofs` begins in epoch kFirstProof (of 0, 1, ...), or once kProofShare of the limits
+// is used, since a proof takes longer than the search to gain anything.
 constexpr std::uint64_t kFirstProof = 3;
 constexpr double kProofShare = 0.4;
 // Work of a lane for each op; with less the lane is brief: it cannot cool down.
@@ -48,6 +48,7 @@ AutoState::AutoState(const Problem& problem, solve::Context& context, const Auto
       if (support_of(*solver, problem_).yes) takers_.push_back(solver.get());
       if (support_of(*solver, given_).yes) given_takers_.push_back(solver.get());
     }
+  // In the first epoch. Without any limit the whole run is short.
   epoch_.slice = unlimited() ? 200 + 20 * static_cast<std::int64_t>(problem.graph.link_count())
                              : 20'000 + 4 * ops_;
 }

@@ -17,7 +17,8 @@ namespace lowtide::driver {
 
 namespace {
 
-// The message of a Python exception is the last line of its traceback.
+// The last line of a message. If a registered solver throws, the message is a Python traceback, and
+// its last line says what went wrong.
 std::string last_line(std::string_view what) {
   what = what.substr(0, what.find_last_not_of(" \n") + 1);
   what = what.substr(what.find_last_of('\n') + 1);
@@ -31,7 +32,8 @@ void Runner::run_task(Task& task, LimitSettings limits, const Bound& known,
   if (limits.seconds)
     limits.seconds = context_.limits().remaining().seconds.value_or(0) * task.share;
   {
-    // A task that begins after the deadline would notice the deadline only after its first plan.
+    // A solver that begins after the deadline notices it only after its first plan. So do not call
+    // the solver, unless the run has no plan at all.
     const std::scoped_lock lock(mutex_);
     if (context_.limits().over() && context_.smallest()) return;
   }
