@@ -2,14 +2,15 @@
 // two cuts are optimal: one keeps too many bytes, the other too few.
 //
 // Idea: branch on the largest tensor in which the two cuts differ. In every plan it is either live
-// at the cut point or not. In both branches the multiplier is maximized again, starting from the
-// parent's. Best-first, so the bound is that of the next node.
+// at the cut point or not. In both branches the bound is maximized again over the multiplier,
+// starting from the multiplier of the parent node. The open node with the smallest bound is next,
+// so its bound is that of the whole search.
 //
 // Source: A. Land and A. Doig, An automatic method of solving discrete programming problems,
 // Econometrica 1960.
 //
-// Invariant: every plan obeys the decisions of an open node, or of a node whose bound is in
-// `closed_`, or takes at least as long as the best cut that fits.
+// Invariant: every plan obeys the decisions of an open node, or those of a node whose bound is in
+// `closed_`, or it takes at least as long as the best cut that keeps the budget.
 //
 // Loses: if many small tensors of similar value remain. Fixing one of them hardly raises the bound.
 #include "lowtide/solve/bounds/cut/cut_branch.h"
@@ -54,7 +55,8 @@ void CutBranch::run(Ticks enough, std::int64_t nodes) {
   }
 }
 
-// Returns false if the search was stopped.
+// Makes the branch of `node` in which its choice has the decision `hold`, and opens it unless it
+// cannot improve on the incumbent. Returns false if the search was stopped.
 bool CutBranch::branch(const Node& node, Hold hold, Ticks enough) {
   const auto at = static_cast<std::int32_t>(path_.size());
   path_.push_back({node.path, node.branch, hold});

@@ -1,6 +1,7 @@
-// The network is built backwards from the tensors that are certainly read after the cut point. A
-// tensor that is needed in any case, or that only one op of the network reads, has no node of its
-// own: its price is a supply of its producer, or an arc between the two ops.
+// The network is built backwards from the tensors that are certainly read after the cut point. Ops
+// are nodes. A tensor that is needed in any case, or that only one op of the network reads, has no
+// node: its price is a supply of its producer's node, or the capacity of an arc between the two
+// ops.
 //
 // With a machine, an input that must be live at the end may be on the host at the cut point. A
 // tensor whose home is the host has a host copy from the start, without a transfer, until an op
@@ -23,26 +24,33 @@ class Builder {
         state_(graph_.tensor_count(), State::absent),
         node_(graph_.op_count(), -1) {}
 
-  enum class State : std::uint8_t { absent, fixed, needed, soft };
+  enum class State : std::uint8_t {
+    absent,  // not read after the cut point, as far as is known
+    fixed,   // live at the cut point in every plan
+    needed,  // read after the cut point in every plan
+    soft,    // read after the cut point if a certain op runs again
+  };
 
-  Bytes fix_what_is_in_use() {
+  // The bytes of the tensors that are live at the cut point in every plan, and of the workspace.
+  Bytes fix_live_tensors() {
     Bytes bytes = graph_.resident() + graph_.least_workspace(cut_point_.op);
     for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
-      if (always_there(TensorId(i))) bytes += fix(TensorId(i));
+      if (is_always_live(TensorId(i))) bytes += fix(TensorId(i));
     for (TensorId id : graph_.inputs(cut_point_.op)) bytes += fix(id);
     for (TensorId id : graph_.outputs(cut_point_.op)) bytes += fix(id);
     return bytes;
   }
 
-  // Returns the bytes of tensors that must be kept because they cannot be recomputed.
-  Bytes collect() {
+  // Finds the tensors and ops of the network. Returns the bytes of the tensors that must be kept
+  // because they cannot be recomputed.
+  Bytes collect_choices() {
     for (std::size_t i = 0; i < graph_.op_count(); ++i)
       if (cut_point_.side[i] == Side::after)
-        for (TensorId id : graph_.inputs(OpId(i))) need(id, State::needed);
-    for (TensorId id : graph_.outputs()) need(id, State::needed);
+        for (TensorId id : graph_.inputs(OpId(i))) add_choice(id, State::needed);
+    for (TensorId id : graph_.outputs()) add_choice(id, State::needed);
     for (std::size_t i = 0; hosts_ && i < graph_.tensor_count(); ++i)
       if (const TensorId id(i); graph_.on_host(id) ? changed(id) : !graph_.freeable(id))
-        need(id, State::needed);
+        add_choice(id, State::needed);
     Bytes forced;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const OpId producer = graph_.producer(tensors[i]);
@@ -50,7 +58,7 @@ class Builder {
         if (node_[producer.index()] >= 0) continue;
         node_[producer.index()] = static_cast<std::int32_t>(ops.size());
         ops.push_back(producer);
-        for (TensorId id : graph_.inputs(producer)) need(id, State::soft);
+        for (TensorId id : graph_.inputs(producer)) add_choice(id, State::soft);
       } else if (!hosts_ && state(tensors[i]) == State::needed) {
         forced += fix(tensors[i]);
       }
@@ -74,15 +82,16 @@ class Builder {
     return graph_.bytes(id);
   }
 
-  void need(TensorId id, State how) {
+  // Adds the tensor unless it is known already, has no bytes, or is made after the cut point.
+  void add_choice(TensorId id, State as) {
     const OpId producer = graph_.producer(id);
     if (state(id) != State::absent || graph_.bytes(id) == Bytes(0)) return;
     if (producer.valid() && side(producer) == Side::after) return;
-    state(id) = how;
+    state(id) = as;
     tensors.push_back(id);
   }
 
-  bool always_there(TensorId id) const {
+  bool is_always_live(TensorId id) const {
     return !graph_.freeable(id) && !graph_.on_host(id) && (!hosts_ || graph_.stays(id));
   }
 
@@ -111,8 +120,8 @@ CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point)
     : hosts_(problem.machine.has_value()) {
   const Graph& graph = problem.graph;
   Builder builder(problem, cut_point);
-  fixed_ = builder.fix_what_is_in_use();
-  fixed_ += builder.collect();
+  fixed_ = builder.fix_live_tensors();
+  fixed_ += builder.collect_choices();
   ops_ = std::move(builder.ops);
   for (const OpId op : ops_) {
     flow_.add_node();
@@ -150,10 +159,12 @@ CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point)
                   builder.node(graph.producer(id)),
                   -1};
     if (hosts_) {
-      const bool changed = builder.changed(id), home = graph.on_host(id);
-      // A changed tensor is not read any more; it only needs a host copy at the end.
-      if (!home || changed) choice.out = least_time(problem.machine->device_to_host, choice.bytes);
-      if (!home || !changed || graph.is_output(id))
+      const bool changed = builder.changed(id), at_home = graph.on_host(id);
+      // A tensor at home on the host needs no transfer out, unless an op has changed it. A changed
+      // tensor is not read any more; it only needs a host copy at the end.
+      if (!at_home || changed)
+        choice.out = least_time(problem.machine->device_to_host, choice.bytes);
+      if (!at_home || !changed || graph.is_output(id))
         choice.in = least_time(problem.machine->host_to_device, choice.bytes);
     }
     if (!needed && choice.producer >= 0) choice.arc = flow_.add_arc(choice.reader, choice.producer);

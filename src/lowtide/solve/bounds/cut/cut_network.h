@@ -13,9 +13,9 @@
 
 namespace lowtide::solve::bounds {
 
-// Ops on the source's side of a cut run again after the cut point; the cut pays their time. A
-// tensor that is needed after the cut point and not recomputed is kept, or has a host copy; the cut
-// pays its price.
+// The ops on the source's side of a cut run again after the cut point, and the cut pays their time.
+// A tensor that is needed after the cut point and not recomputed is kept or has a host copy, and
+// the cut pays the price of the tensor.
 class CutNetwork {
  public:
   // A tensor that may be live at the cut point or not. Tensors that are live there in any case are
@@ -24,9 +24,9 @@ class CutNetwork {
   struct Choice {
     TensorId tensor;
     std::int64_t bytes;
-    Ticks out, in;          // of the copies to the host before the cut point and back after it
-    bool needed;            // by an op that certainly follows; else only if a reader runs again
-    std::int32_t reader;    // if not `needed`: the node whose side decides whether it is needed
+    Ticks out, in;        // time of its copy to the host before the cut point, and back after it
+    bool needed;          // an op that certainly follows reads it; else only ops that run again do
+    std::int32_t reader;  // if not `needed`: the node whose side decides whether it is needed
     std::int32_t producer;  // node of the op that can recompute it; -1: none
     std::int32_t arc;       // from reader to producer; -1 if one of them is missing
     bool outright() const { return needed && producer < 0; }
@@ -39,8 +39,8 @@ class CutNetwork {
   std::span<const Choice> choices() const { return choices_; }
   // The first nodes of the flow network: node i is ops()[i].
   std::span<const OpId> ops() const { return ops_; }
-  // The side of its first computation. With `either`, running after the cut point may be the first
-  // computation.
+  // The side on which the first computation of ops()[op] is. With `either`, an op that runs after
+  // the cut point may run there for the first time.
   Side side(std::size_t op) const { return sides_[op]; }
   // With a machine: the total time of the graph's ops on that side.
   Ticks time(Side side) const { return times_[static_cast<std::size_t>(side)]; }
@@ -57,6 +57,7 @@ class CutNetwork {
   bool runs_again(std::size_t op) const {
     return flow_.on_source_side(static_cast<std::int32_t>(op));
   }
+  // Whether the cut pays the price of the choice: the tensor is needed and not recomputed.
   bool pays(const Choice& choice) const {
     if (!choice.needed && !flow_.on_source_side(choice.reader)) return false;
     return choice.producer < 0 || !flow_.on_source_side(choice.producer);

@@ -1,5 +1,5 @@
-// With the given order, positions decide; with a free order only ancestors and descendants are
-// certain.
+// With the given order, the positions of two ops decide which is first. With a free order, only the
+// ancestors of an op certainly come before it, and only its descendants after it.
 #include "lowtide/solve/bounds/cut/cut_point.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ AfterCut::AfterCut(const Graph& graph, const CutPoint& cut_point)
 
 bool AfterCut::can_run(OpId op) const {
   if (!op.valid()) return false;
-  // Its first computation may still come.
+  // The first computation of the op may still come.
   if (cut_point_.side[op.index()] == Side::either) return true;
   if (!graph_.recomputable(op)) return false;
   for (TensorId id : graph_.inputs(op))
@@ -85,7 +85,8 @@ std::size_t highest(Steps steps, std::span<const Bytes> profile) {
   return *std::ranges::max_element(steps, {}, [&](std::size_t at) { return profile[at]; });
 }
 
-// Equal shares, that of the highest step first.
+// Divides the steps into `count` ranges of equal length. The range with the highest step comes
+// first.
 std::vector<Steps> shares_of(Steps steps, std::span<const Bytes> profile, std::size_t count) {
   count = std::min(count, steps.size());
   std::vector<Steps> shares;

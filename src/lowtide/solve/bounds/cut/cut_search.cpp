@@ -1,12 +1,13 @@
-// Problem: a lower bound on the extra time of every plan. The tensors needed after a cut point are
-// kept, as far as they fit beside the op that runs there; the others are recomputed, or fetched
-// from the host. How long does that take at least?
+// Problem: find a lower bound on the extra time of every plan. At a cut point one op runs. Of the
+// tensors that later ops need, a plan keeps those that fit beside this op; it recomputes the others
+// after the cut point, or fetches them from the host. How long does that take at least?
 //
 // Idea: replace the limit on kept bytes by a price per byte (Lagrangian relaxation). The problem is
-// then a minimum cut (cut_network.h). For every price the cut's value minus price x room is a lower
-// bound on the time. As a function of the price (the multiplier) it is concave and piecewise
-// linear, and each cut gives one of its lines. The best multiplier is bracketed between one whose
-// cut keeps too much and one whose cut fits; the next candidate is where their two lines cross.
+// then a minimum cut (cut_network.h). For every price, the value of the cut minus price x room is a
+// lower bound on the time, where the room is the number of bytes that the budget leaves. The bound
+// is a concave, piecewise linear function of the price (the multiplier), and each cut gives one of
+// its lines. The best multiplier is bracketed between one whose cut keeps too many bytes and one
+// whose cut keeps the budget; the next candidate is where the lines of these two cuts cross.
 //
 // With a machine a needed tensor has two prices: that of its bytes, and that of its copies at the
 // current shares of the links (cut_link.cpp). The cut pays the lower one; only kept tensors take
@@ -35,7 +36,7 @@ namespace {
 __extension__ using Wide = __int128;
 
 constexpr std::int64_t kLargestMultiplier = std::int64_t{1} << 61;
-constexpr int kMostPoints = 40;
+constexpr int kMostPoints = 40;  // multipliers tried after the first bracket
 
 std::int64_t clamped(Wide value) {
   constexpr Wide kLimit = Wide{1} << 62;
@@ -48,7 +49,7 @@ std::int64_t multiplier_of(double value) {
                                                          : kLargestMultiplier;
 }
 
-int width(std::int64_t value) {
+int bit_count(std::int64_t value) {
   return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value)));
 }
 
@@ -57,12 +58,12 @@ int width(std::int64_t value) {
 CutScale::CutScale(const Graph& graph, std::int64_t prices) {
   most = (std::int64_t{1} << 61) / (static_cast<std::int64_t>(graph.tensor_count()) + 1) / prices;
   // The whole graph's time stays below an eighth of the largest price.
-  time_shift = std::clamp(width(most) - 4 - width(graph.total_time().count()), -62, 40);
+  time_shift = std::clamp(bit_count(most) - 4 - bit_count(graph.total_time().count()), -62, 40);
   total = scaled(graph.total_time());
   longest = time_shift >= 0 ? most >> time_shift : Ticks::max().count();
   Bytes bytes;
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) bytes += graph.bytes(TensorId(i));
-  price_shift = std::min(width(bytes.count()), 62);
+  price_shift = std::min(bit_count(bytes.count()), 62);
 }
 
 Ticks CutScale::ticks(std::int64_t value) const {
@@ -93,16 +94,19 @@ void CutSearch::set_shares(const LinkShares& shares) {
   const auto share = [](std::int64_t scaled, std::int64_t of) {
     return Wide{scaled} * of >> LinkShares::kBits;
   };
-  // While an op runs, the links can copy. So an op before the cut point costs its time minus the
-  // share of the link out, one after it its time minus the share of the link in. An op on either
-  // side costs at least the smaller of the two.
-  const std::int64_t before_rather = std::max<std::int64_t>(0, shares.out - shares.in);
+  // While an op runs, the links can copy. link_time_ credits each op with its time x the share of
+  // the link to the host if it is before the cut point, and of the link back if it is after it. An
+  // op that may be on either side gets the larger credit. An op before the cut point that runs
+  // again after it costs its time, minus the second credit. An op on either side costs the
+  // difference of the credits if its first computation is after the cut point, since it got the
+  // larger one.
+  const std::int64_t lost_credit = std::max<std::int64_t>(0, shares.out - shares.in);
   all_again_ = 0;
   for (std::size_t i = 0; i < again_.size(); ++i) {
     const bool before = network_.side(i) == Side::before;
     again_[i] =
         static_cast<std::int64_t>(share(scale_.scaled(problem_.graph.time(network_.ops()[i])),
-                                        before ? LinkShares::kAll - shares.in : before_rather));
+                                        before ? LinkShares::kAll - shares.in : lost_credit));
     all_again_ += again_[i];
   }
   const auto choices = network_.choices();
@@ -166,6 +170,8 @@ void CutSearch::restore() {
   grown_ = saved_grown_;
 }
 
+// Raises the prices of the last multiplier, which must not be larger, and continues its flow to a
+// minimum cut. Returns false if the search was stopped.
 bool CutSearch::evaluate(std::int64_t multiplier, Point& point) {
   const auto choices = network_.choices();
   for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -231,7 +237,8 @@ void CutSearch::find_slopes(Point& point) const {
   point.in_slope = in - scaled(network_.time(Side::after)) - (rather_out ? 0 : either);
 }
 
-// The extra time of the cut: recomputation, or transfers that exceed what the links can overlap.
+// Saves the last cut if it keeps the budget and has the least extra time so far. The extra time is
+// that of the recomputations and of the transfers that the links cannot overlap with the ops.
 void CutSearch::remember_if_best(std::int64_t multiplier) {
   Kept found;
   for (std::size_t i = 0; i < network_.ops().size(); ++i)
@@ -269,8 +276,7 @@ void CutSearch::remember_if_best(std::int64_t multiplier) {
   best_ = std::move(found);
 }
 
-// The multiplier at which the rising line of the left point meets the falling line of the right
-// one.
+// The multiplier at which the rising line of `left` meets the falling line of `right`.
 std::int64_t CutSearch::crossing(const Point& left, const Point& right) const {
   const double unit = std::ldexp(1.0, -scale_.price_shift);
   const double up = static_cast<double>(left.bytes - room_) * unit;
@@ -280,7 +286,7 @@ std::int64_t CutSearch::crossing(const Point& left, const Point& right) const {
   return left.multiplier + multiplier_of((rise + down * span) / (up + down));
 }
 
-// An upper bound on the value at all multipliers between the two.
+// An upper bound on the Lagrangian value at all multipliers between `left` and `right`.
 std::int64_t CutSearch::limit_of(const Point& left, const Point& right) const {
   const std::int64_t at = std::clamp(crossing(left, right), left.multiplier, right.multiplier);
   return clamped(Wide{left.value} +
@@ -338,21 +344,22 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
     return found;
   };
   std::int64_t best = 0;
-  const auto improve = [&](const Point& point) {
+  const auto record = [&](const Point& point) {
     if (point.value > best || point.multiplier == 0) found.multiplier = point.multiplier;
     best = std::max(best, point.value);
     found.extra = scale_.ticks(best);
     if (network_.hosts()) tell(point, found);
-    // Running every op once more takes less time than the bound: no cut fits.
+    // Even to run every op again and transfer every tensor takes less time than the bound. So no
+    // cut keeps the budget.
     found.infeasible = best > all_again_;
   };
   if (!evaluate(0, left)) return stopped();
-  improve(left);
+  record(left);
   if (left.bytes <= room_ || found.infeasible || found.extra >= aim.enough) return found;
   save();
 
-  // Increase the multiplier until the cut fits.
-  std::int64_t next = aim.multiplier;
+  // Increase the multiplier until the cut keeps the budget.
+  std::int64_t next = aim.multiplier;  // without a hint: a twentieth of a crude estimate
   if (next == 0)
     next = multiplier_of(
         std::ldexp(static_cast<double>(all_again_) / static_cast<double>(left.bytes - room_),
@@ -361,7 +368,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
   next = std::max<std::int64_t>(next, 1);
   for (int tries = 0;; ++tries) {
     if (!evaluate(next, here)) return stopped();
-    improve(here);
+    record(here);
     if (found.infeasible || found.extra >= aim.enough) return found;
     if (here.bytes <= room_) {
       std::swap(right, here);
@@ -374,8 +381,9 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
            : tries < 2                   ? next + next / 2 + 1
                                          : next * 4;
   }
-  const std::int64_t quarter = std::int64_t{1} << std::max(0, scale_.time_shift - 2);
-  const std::int64_t close = std::max(best / 10'000'000, quarter);  // of a tick
+  // Stop when the bound can rise by less than a quarter of a tick, or by less than 1e-7 of itself.
+  const std::int64_t quarter_tick = std::int64_t{1} << std::max(0, scale_.time_shift - 2);
+  const std::int64_t close = std::max(best / 10'000'000, quarter_tick);
   for (int points = 0; points < kMostPoints && right.bytes < room_; ++points) {
     const std::int64_t limit = limit_of(left, right);
     if (limit - best <= close || scale_.ticks(limit) <= aim.worth) break;
@@ -383,7 +391,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
     if (next <= left.multiplier || next >= right.multiplier) break;
     restore();
     if (!evaluate(next, here)) return stopped();
-    improve(here);
+    record(here);
     if (found.infeasible || found.extra >= aim.enough) return found;
     if (here.bytes > room_) {
       std::swap(left, here);
@@ -403,7 +411,7 @@ std::optional<Bytes> CutSearch::least_bytes() {
   const auto choices = network_.choices();
   Bytes all;
   for (const CutNetwork::Choice& choice : choices) all += Bytes(choice.bytes);
-  const int shift = std::max(0, width(all.count()) - 60);
+  const int shift = std::max(0, bit_count(all.count()) - 60);
   for (const CutNetwork::Choice& choice : choices)
     network_.grow_price(choice, choice.bytes >> shift);
   if (!network_.flow().run(limits_)) return std::nullopt;

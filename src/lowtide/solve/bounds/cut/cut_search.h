@@ -33,8 +33,9 @@ struct CutScale {
   std::int64_t longest = 0;  // ticks beyond which a transfer is as good as `most`
 };
 
-// Multipliers of the links: the value of an hour of the link to the host before the cut point, and
-// of the link back after it, between 0 and one hour of the plan. See docs/why/bounds.md.
+// Multipliers of the links' capacity: the dual value of a unit of time of the link to the host
+// before the cut point (`out`), and of the link back after it (`in`), in units of the plan's
+// duration, from 0 to 1. See docs/why/bounds.md.
 struct LinkShares {
   static constexpr int kBits = 30;
   static constexpr std::int64_t kAll = std::int64_t{1} << kBits;
@@ -102,7 +103,8 @@ class CutSearch {
   std::int64_t price(std::size_t choice, std::int64_t multiplier) const;
   // Whether a choice that pays in the last cut is kept on the device, at this multiplier.
   bool is_kept(std::size_t choice, std::int64_t multiplier) const;
-  // Continues the flow of a multiplier that is not larger.
+  // The multiplier must be at least that of the call before, whose flow is continued. Returns false
+  // if stopped.
   bool evaluate(std::int64_t multiplier, Point& point);
   std::int64_t paid_outright(std::int64_t multiplier) const;
   void find_slopes(Point& point) const;
