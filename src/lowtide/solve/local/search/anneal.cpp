@@ -1,5 +1,10 @@
-// The price of a byte over the budget is steered so that the state keeps the budget in about a
-// quarter of the proposals. The best plans are found where the state crosses the budget.
+// The state is a sequence of events (plan/events.h), evaluated on the flat arrays of a Network
+// (local/common): a node is an op, a value is a tensor that a plan can free. A `repeat` is a
+// recomputation in the sequence.
+//
+// steer() changes the price of a byte over the budget so that the state keeps the budget in about a
+// quarter of the samples, and so crosses it again and again. The best plans are found at the
+// crossings.
 #include "lowtide/solve/local/search/anneal.h"
 
 #include <algorithm>
@@ -18,17 +23,23 @@ namespace {
 
 // Proposals between two polls of the limits and of the budget.
 constexpr int kPoll = 16;
-constexpr int kSteer = 16;  // polls between two changes of the price
-// The marginal price of a byte in a plan is estimated from this many of its recomputations, sampled
-// evenly: the price at which kPricedShare of them cost less than holding the tensor.
+constexpr int kSteer = 16;  // polls between two changes of the price; each poll samples the state
+// At so many samples over the budget the price rises, and at so many within it the price falls.
+constexpr int kRaiseAt = 14, kLowerAt = 6;
+// Each recomputation has a break-even price of a byte, at which holding its tensors costs as much.
+// The marginal price of a plan is estimated from at most kPricedRepeats of its recomputations,
+// sampled evenly: the break-even price that a share kPricedShare of them exceed.
 constexpr std::size_t kPricedRepeats = 64;
 constexpr double kPricedShare = 0.25;
 
-// The price at which evicting retention gaps pays often enough, if each cost only the recomputation
-// of its own op. Gaps are taken by cost per byte of relief until the given order keeps the budget.
+// The initial price of a byte over the budget. Relief is the number of bytes over the budget that
+// an eviction removes, summed over the steps. Evict retention gaps in the order of cost per byte of
+// relief, until the unplanned step keeps the budget; the price is the cost per byte of the last
+// one. The cost of a gap is one computation of its op (or one copy), without that of freed inputs,
+// so the price is far too low for a good plan.
 double first_price(const Network& network, double typical_time) {
   const auto order = network.graph.order();
-  std::vector<double> live(order.size() + 1, 0);
+  std::vector<double> change(order.size() + 1, 0);  // of the live bytes, at each step
   const auto position = [&](Node node) {
     if (node == network.source()) return std::size_t{0};
     return node == network.sink() ? std::max<std::size_t>(order.size(), 1) - 1
@@ -44,19 +55,17 @@ double first_price(const Network& network, double typical_time) {
     const std::size_t first = position(network.maker(value));
     std::size_t last = first;
     for (Node user : network.users(value)) last = std::max(last, position(user));
-    live[first] += network.bytes_of(value);
-    live[last + 1] -= network.bytes_of(value);
+    change[first] += network.bytes_of(value);
+    change[last + 1] -= network.bytes_of(value);
   }
-  // From here on live[i] is the number of steps before step i that are over the budget.
-  double bytes = 0, over = 0, steps = 0;
+  std::vector<double> steps_over(order.size() + 1, 0);  // steps over the budget before step i
+  double bytes = 0, over = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    bytes += live[i];
-    const double here = bytes + network.workspace[Network::node_of(order[i])] - network.budget;
-    live[i] = steps;
-    over += std::max(0.0, here);
-    steps += here > 0;
+    bytes += change[i];
+    const double excess = bytes + network.workspace[Network::node_of(order[i])] - network.budget;
+    over += std::max(0.0, excess);
+    steps_over[i + 1] = steps_over[i] + (excess > 0 ? 1 : 0);
   }
-  live[order.size()] = steps;
 
   std::vector<std::pair<double, double>> gaps;  // ticks for each byte of relief, relief
   // For millions of readers a sample is sufficient.
@@ -73,7 +82,8 @@ double first_price(const Network& network, double typical_time) {
     uses_of(value);
     for (std::size_t k = 1; k < uses.size(); ++k) {
       if (uses[k] - uses[k - 1] < 2) continue;
-      const double relief = network.bytes_of(value) * (live[uses[k]] - live[uses[k - 1] + 1]);
+      const double relief =
+          network.bytes_of(value) * (steps_over[uses[k]] - steps_over[uses[k - 1] + 1]);
       if (relief > 0) gaps.emplace_back(cost / relief, static_cast<double>(every) * relief);
     }
   }
@@ -118,8 +128,8 @@ void Anneal::load(std::span<const Event> sequence, bool offered) {
   offered_ = offered;
 }
 
-// The price estimated from the graph is far below the marginal price of a good plan. At that price
-// annealing would first undo nearly all recomputations of the start plan, and then rebuild them.
+// Sets the price to the marginal price of the start plan. At the price of first_price, annealing
+// would first undo nearly all recomputations of the start plan, and then rebuild them.
 void Anneal::price_by_repeats() {
   if (!state_.within()) return;
   std::vector<double> prices;
@@ -130,10 +140,10 @@ void Anneal::price_by_repeats() {
       prices.push_back(price);
   if (prices.empty()) return;
   near_ = false;
-  const auto at =
+  const auto quantile =
       static_cast<std::ptrdiff_t>((1 - kPricedShare) * static_cast<double>(prices.size() - 1));
-  std::nth_element(prices.begin(), prices.begin() + at, prices.end());
-  moves_.price = std::clamp(prices[static_cast<std::size_t>(at)], moves_.price, most_price_);
+  std::nth_element(prices.begin(), prices.begin() + quantile, prices.end());
+  moves_.price = std::clamp(prices[static_cast<std::size_t>(quantile)], moves_.price, most_price_);
 }
 
 double Anneal::used() const {
@@ -152,7 +162,8 @@ void Anneal::save() {
   unsaved_ = false;
   best_ = state_.sequence();
   context_.limits().spend(static_cast<std::int64_t>(best_.size() / 64));
-  // Offering a plan simulates it, which takes as long as thousands of moves.
+  // Offering a plan simulates it, which takes as long as thousands of moves. So offer at once only
+  // a plan that reaches the bound; otherwise wait until the moves have taken as long as one offer.
   const std::int64_t work = context_.limits().work();
   offered_ = false;
   const auto bound = static_cast<double>(context_.bound().duration.count());
@@ -167,15 +178,17 @@ void Anneal::offer_best() {
   offered_ = true;
 }
 
+// Proposes to move a first computation: any one or, while the state is over the budget, in half of
+// the draws one near a step over the budget.
 void Anneal::propose_first() {
   Random& random = moves_.random;
   const std::size_t slots = state_.slot_count();
   Item item = state_.item_from(Slot(random.below(slots - 1)));
   if (state_.profile().over() > 0 && random.chance(0.5)) {
     const Slot over = moves_.any_overload();
-    const Slot near = over + static_cast<Distance>(random.below(40)) - 20;
-    const Item there = state_.item_at(std::clamp(near, Slot(0), Slot(slots - 1)));
-    if (there.valid()) item = there;
+    const Slot slot = over + static_cast<Distance>(random.below(40)) - 20;
+    const Item nearby = state_.item_at(std::clamp(slot, Slot(0), Slot(slots - 1)));
+    if (nearby.valid()) item = nearby;
   }
   if (!item.valid()) return;
   if (random.below(100) < 70)
@@ -184,6 +197,8 @@ void Anneal::propose_first() {
     moves_.shift(item);
 }
 
+// Over the budget most draws relieve a step; within it most shorten the plan. The shares of the
+// moves are in per cent of the draws.
 void Anneal::propose_with_transfers() {
   const auto draw = moves_.random.below(100);
   const bool hands_over = moves_.switches.may_hand_over() && state_.fetch_time() > 0;
@@ -306,27 +321,27 @@ void Anneal::keep_or_undo() {
 }
 
 void Anneal::steer() {
-  // Repeated changes in one direction accelerate.
-  const int way = outside_ >= 14 ? 1 : within_ >= 6 ? -1 : 0;
-  streak_ = way != 0 && way * streak_ >= 0 ? streak_ + way : way;
-  if (way > 0) moves_.price *= std::min(1.6, 1 + 0.05 * streak_);
-  if (way < 0) moves_.price *= std::max(0.7, 1 + 0.03 * streak_);
+  // Consecutive changes in one direction grow: streak_ counts them, with the sign of the direction.
+  const int direction = outside_ >= kRaiseAt ? 1 : within_ >= kLowerAt ? -1 : 0;
+  streak_ = direction != 0 && direction * streak_ >= 0 ? streak_ + direction : direction;
+  if (direction > 0) moves_.price *= std::min(1.6, 1 + 0.05 * streak_);
+  if (direction < 0) moves_.price *= std::max(0.7, 1 + 0.03 * streak_);
   moves_.price = std::clamp(moves_.price, least_price_, most_price_);
   within_ = outside_ = 0;
 }
 
 void Anneal::round(double until, double hot, double cold) {
-  // A temperature of zero is allowed, but has no ratio.
+  // The options allow a temperature of zero, but the cooling below divides and multiplies by both.
   hot = std::max(hot, 1e-9);
   cold = std::max(cold, 1e-9);
   const double from = used();
   const double span = std::max(1e-12, until - from);
-  int looks = 0;
+  int polls = 0;
   for (double now = from; now < until && !poll(); now = used()) {
     moves_.temperature =
         moves_.typical_time * hot * std::pow(cold / hot, std::min(1.0, (now - from) / span));
     ++(state_.profile().over() > 0 ? outside_ : within_);
-    if (++looks % kSteer == 0) steer();
+    if (++polls % kSteer == 0) steer();
     for (int i = 0; i < kPoll; ++i) step();
   }
   if (unsaved_) save();
@@ -335,8 +350,8 @@ void Anneal::round(double until, double hot, double cold) {
 #endif
 }
 
-// The first computations, and the first fetches of tensors at home on the host, which their readers
-// need.
+// The first computation of each op. Of a tensor whose home is the host, also the first fetch, since
+// readers of the tensor need it.
 std::vector<Event> Anneal::without_repeats() const {
   const Graph& graph = network_.graph;
   std::vector<std::uint8_t> computed(graph.op_count(), 0), fetched(graph.tensor_count(), 0);
@@ -372,9 +387,9 @@ void Anneal::reorder(double until) {
 void Anneal::repair(double until) {
   const double price = moves_.price;
   moves_.temperature = 1e-3 * moves_.typical_time;
-  for (int looks = 1; !state_.within() && used() < until && !poll(); ++looks) {
+  for (int polls = 1; !state_.within() && used() < until && !poll(); ++polls) {
     for (int i = 0; i < kPoll && state_.profile().over() > 0; ++i) step();
-    if (looks % 12 == 0) moves_.price *= 1.1;
+    if (polls % 12 == 0) moves_.price *= 1.1;
   }
   if (unsaved_) save();
   moves_.price = price;
