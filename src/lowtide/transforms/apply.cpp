@@ -16,7 +16,7 @@ namespace lowtide {
 namespace {
 
 // The graph of the draft. Its sums may overflow, but only if prices are too large.
-TransformedGraph finished(const Draft& draft) {
+TransformedGraph graph_of(const Draft& draft) {
   try {
     return draft.finish();
   } catch (const InputError& error) {
@@ -40,32 +40,32 @@ class Application {
     const std::size_t index = count_++;
     check_complete(transform);
     if (const auto* substitute = std::get_if<Substitute>(&transform)) {
-      if (!open_) open_.emplace(draft_, now());
-      if (!open_->take(*substitute, index)) {
-        close();
-        open_.emplace(draft_, now()).take(*substitute, index);
+      if (!pending_) pending_.emplace(draft_, now());
+      if (!pending_->take(*substitute, index)) {
+        finish_pending();
+        pending_.emplace(draft_, now()).take(*substitute, index);
       }
-      if (one_by_one_) close();
+      if (one_by_one_) finish_pending();
       return;
     }
-    close();
+    finish_pending();
     if (const auto* split = std::get_if<Split>(&transform))
       do_transform(draft_, now(), *split, index);
     if (const auto* hoist = std::get_if<Hoist>(&transform))
       do_transform(draft_, now(), *hoist, index);
-    made_ = finished(draft_);
+    made_ = graph_of(draft_);
   }
-  // Substitutions are pending, so an exception may be caused by one before the last.
-  bool is_open() const { return open_ && open_->count() > 0; }
-  bool is_spoiled() const { return open_ && open_->is_spoiled(); }
-  // Un-counts the last transform, which was refused before it changed the draft.
+  // Whether substitutions are pending. If so, an exception may be caused by one before the last.
+  bool has_pending() const { return pending_ && pending_->count() > 0; }
+  bool is_spoiled() const { return pending_ && pending_->is_spoiled(); }
+  // Does not count the last transform, which was refused before it changed the draft.
   void forget_last() { --count_; }
   std::size_t next_op() const { return draft_.op_count(); }
-  void close() {
-    if (!open_) return;
-    open_->finish();
-    TransformedGraph made = finished(draft_);
-    open_.reset();
+  void finish_pending() {
+    if (!pending_) return;
+    pending_->finish();
+    TransformedGraph made = graph_of(draft_);
+    pending_.reset();
     made_ = std::move(made);
   }
   TransformedGraph take() { return made_ ? std::move(*made_) : *before_; }
@@ -76,7 +76,7 @@ class Application {
   Draft draft_;
   const TransformedGraph* before_ = nullptr;  // the start, unless that is the graph itself
   std::optional<TransformedGraph> made_;      // the graph of the draft after the last finish
-  std::optional<Substitutes> open_;
+  std::optional<Substitutes> pending_;        // consecutive substitutions, applied together
   std::size_t count_ = 0;
   bool one_by_one_;
 };
@@ -90,9 +90,9 @@ std::optional<TransformedGraph> applied(const Graph& graph, std::span<const Tran
     const std::string place = "transforms/" + std::to_string(i);
     try {
       application.add(transforms[i]);
-      if (i + 1 == transforms.size()) application.close();
+      if (i + 1 == transforms.size()) application.finish_pending();
     } catch (const InputError& error) {
-      if (!one_by_one && application.is_open()) return std::nullopt;
+      if (!one_by_one && application.has_pending()) return std::nullopt;
       if (dynamic_cast<const TransformRefused*>(&error) != nullptr)
         throw TransformRefused(place, error.reason());
       throw InputError(place + error.place(), error.reason());
@@ -110,7 +110,7 @@ std::optional<Applied> applied_that_hold(const Graph& graph, const Applied& give
   for (std::size_t i = 0; i <= more.size(); ++i) {
     try {
       if (i == more.size()) {
-        application.close();
+        application.finish_pending();
         break;
       }
       std::size_t next = application.next_op();
@@ -148,7 +148,7 @@ TransformedGraph apply_further(const Graph& graph, const Applied& before,
   try {
     Application application(graph, before, false);
     for (const Transform& transform : more) application.add(transform);
-    application.close();
+    application.finish_pending();
     return application.take();
   } catch (const InputError&) {
     // Apply the whole list from the beginning, so that the error names the transform and the ops

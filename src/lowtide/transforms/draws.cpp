@@ -17,7 +17,8 @@ constexpr std::array<std::string_view, 23> kDraws = {
     "normal",          "normal_functional", "poisson",   "rand",       "rand_like",
     "randint",         "randint_like",      "randn",     "randn_like", "random",
     "randperm",        "rrelu_with_noise",  "uniform"};
-constexpr std::array<std::string_view, 2> kOurs = {"lowtide.dropout_mask", "lowtide.random_state"};
+constexpr std::array<std::string_view, 2> kLowtideDraws = {"lowtide.dropout_mask",
+                                                           "lowtide.random_state"};
 
 bool is_above_zero(const Literal& literal) {
   if (const auto* number = std::get_if<double>(&literal.value)) return *number > 0;
@@ -37,7 +38,7 @@ bool drops_out(const Op& op) {
 }  // namespace
 
 bool draws(const Op& op) {
-  if (std::ranges::find(kOurs, op.kind) != kOurs.end()) return true;
+  if (std::ranges::find(kLowtideDraws, op.kind) != kLowtideDraws.end()) return true;
   std::string_view name = op.kind;
   name.remove_prefix(std::min(name.size(), name.find('.') + 1));
   if (name.starts_with("native_") && !name.ends_with("_backward")) name.remove_prefix(7);

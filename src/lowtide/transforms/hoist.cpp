@@ -6,7 +6,7 @@
 // scaled by the ratio of the two. Then one split can contain parts of the forward and the backward
 // parts that read them.
 //
-// Loses: if no backward follows, its time is wasted.
+// Loses: if the caller runs no backward, the time of the hoisted backward is wasted.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -44,7 +44,7 @@ OpId barrier_of(const Draft& draft, const TransformedGraph& now, TensorId tangen
 }
 
 // The ops that depend on the barrier, in the given order.
-std::vector<OpId> behind(const Graph& graph, OpId barrier) {
+std::vector<OpId> ops_behind(const Graph& graph, OpId barrier) {
   std::vector<std::uint8_t> reached(graph.op_count(), 0);
   std::vector<OpId> found;
   reached[barrier.index()] = 1;
@@ -64,7 +64,7 @@ void do_transform(Draft& draft, const TransformedGraph& now, const Hoist& hoist,
   const OpId barrier_index = now.op_index[barrier];
   std::vector<TensorId> gradients;  // outputs of the graph, as file indices
   std::vector<OpId> effects;
-  for (const OpId op : behind(graph, barrier)) {
+  for (const OpId op : ops_behind(graph, barrier)) {
     const OpId index = now.op_index[op];
     if (draws(graph.op(op)))
       refuse_transform("hoist: " + draft.label(index) +

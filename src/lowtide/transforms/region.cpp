@@ -23,8 +23,8 @@ class Check {
     find_ops();
     follow_axes();
     demand_convex();
-    demand_decided();
-    demand_parts();
+    demand_operands_of_before();
+    demand_slices_in_parts();
     find_joined();
     return std::move(region_);
   }
@@ -52,10 +52,10 @@ class Check {
       if (region_.inside[op.index()] != 0) region_.ops.push_back(op);
   }
 
-  // No path leads from an op that runs in parts out of the region and back into it. Ops that run
-  // once before all parts do not depend on the parts, so paths through them do not count. (Each
-  // draw of a dropout mask comes after the generator's state was read, which comes after the
-  // previous draw.)
+  // No path may lead from an op that runs in parts out of the region and back into it. Ops that run
+  // once before all parts do not depend on the parts, so paths through them do not count. An
+  // example are the ops that draw dropout masks, which the state of the generator links to each
+  // other.
   void demand_convex() {
     const auto order = graph_.order();
     region_.above.assign(graph_.op_count(), 0);
@@ -78,8 +78,9 @@ class Check {
     }
   }
 
-  // The operands that decide a result which is made before the parts must exist before the parts.
-  void demand_decided() const {
+  // Some results are made once, before the parts. No operand that affects the values of such a
+  // result may be made in the parts.
+  void demand_operands_of_before() const {
     for (const OpId op : region_.ops) {
       const auto& operands = graph_.op(op).operands;
       for (std::size_t i = 0; i < operands.size(); ++i)
@@ -103,11 +104,12 @@ class Check {
     }
   }
 
-  void demand_parts() const {
+  void demand_slices_in_parts() const {
     for (const dimensions::Seed& asked : asked_.axes) {
       const auto& state = region_.reach.tensors[asked.tensor.index()];
-      demand_rows("dimension " + std::to_string(asked.dim) + " of " + label(asked.tensor) + " has ",
-                  state.axis.extent, state.longest);
+      demand_two_slices(
+          "dimension " + std::to_string(asked.dim) + " of " + label(asked.tensor) + " has ",
+          state.axis.extent, state.longest);
     }
     // Views of a cropped tensor have fewer slices than its axis.
     for (const OpId op : region_.ops) {
@@ -115,13 +117,13 @@ class Check {
       for (const auto* views : {&carry.operands, &carry.results})
         for (const View& view : *views)
           if (view.position && view.position->extent < carry.longest)
-            demand_rows(label(op) + " sees ", view.position->extent, carry.longest);
+            demand_two_slices(label(op) + " sees ", view.position->extent, carry.longest);
     }
   }
 
   // Refuses if the last part of `extent` slices has fewer than two. `longest`: the most slices of
   // the tensors that are split together. `what` begins the message.
-  void demand_rows(const std::string& what, std::int64_t extent, std::int64_t longest) const {
+  void demand_two_slices(const std::string& what, std::int64_t extent, std::int64_t longest) const {
     const std::int64_t n = region_.parts;
     const std::int64_t last =
         n > longest ? 0 : dimensions::clipped(region_.slices(longest, n - 1), extent).count;

@@ -108,7 +108,7 @@ class Parts {
         tensors_(graph_.tensor_count()),
         ops_(graph_.op_count()),
         before_(graph_.op_count()),
-        sums_(graph_.tensor_count()) {
+        joined_(graph_.tensor_count()) {
     for (const auto& prices : split.prices) prices_.push_back(by_id(prices));
   }
 
@@ -124,7 +124,7 @@ class Parts {
         for (const TensorId tensor : graph_.outputs(op)) join(op, tensor, part);
       }
     }
-    lead_after();
+    copy_control_dependencies();
     remove_originals();
     put_in_order();
   }
@@ -239,15 +239,17 @@ class Parts {
 
     for (const TensorId tensor : graph_.outputs(op))
       if (!is_made_before(graph_, region_, tensor))
-        made.outputs.push_back(part_of(op, tensor, seen.results, part));
-    for (const TensorId tensor : graph_.inputs(op)) made.inputs.push_back(seen_by(tensor, part));
+        made.outputs.push_back(add_part_of(op, tensor, seen.results, part));
+    for (const TensorId tensor : graph_.inputs(op))
+      made.inputs.push_back(tensor_in_part(tensor, part));
     for (auto* list : {&seen.operands, &seen.results})
-      for (Operand& one : *list) one.tensor = seen_by(one.tensor, part);
+      for (Operand& one : *list) one.tensor = tensor_in_part(one.tensor, part);
     made.op.operands = std::move(seen.operands);
     made.op.results = std::move(seen.results);
     for (const InPlacePair& pair : graph_.in_place(op))
       if (in_parts(pair.input) && in_parts(pair.output) && are_alike(pair.input, pair.output))
-        made.in_place.push_back({seen_by(pair.input, part), seen_by(pair.output, part)});
+        made.in_place.push_back(
+            {tensor_in_part(pair.input, part), tensor_in_part(pair.output, part)});
     ops_[op].push_back(add(std::move(made)));
   }
 
@@ -279,10 +281,10 @@ class Parts {
     }
   }
 
-  // The tensor into which part `part` of the op writes its slices of `tensor`. `results`: those of
-  // this part of the op.
-  TensorId part_of(OpId op, TensorId tensor, const std::vector<Operand>& results,
-                   std::int64_t part) {
+  // Adds the tensor into which part `part` of the op writes its slices of `tensor`. `results`:
+  // those of this part of the op.
+  TensorId add_part_of(OpId op, TensorId tensor, const std::vector<Operand>& results,
+                       std::int64_t part) {
     const dimensions::TensorState& state = region_.reach.tensors[tensor.index()];
     const Tensor& whole = graph_.tensor(tensor);
     Tensor made = whole;
@@ -310,7 +312,8 @@ class Parts {
     return id;
   }
 
-  TensorId seen_by(TensorId tensor, std::int64_t part) const {
+  // The tensor that stands for `tensor` in a part: its slices, or the tensor itself.
+  TensorId tensor_in_part(TensorId tensor, std::int64_t part) const {
     return in_parts(tensor) ? tensors_[tensor][static_cast<std::size_t>(part)] : index_of(tensor);
   }
 
@@ -318,9 +321,9 @@ class Parts {
   void join(OpId op, TensorId tensor, std::int64_t part) {
     if (!is_joined(tensor)) return;
     const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
-    const TensorId value = seen_by(tensor, part);
+    const TensorId value = tensor_in_part(tensor, part);
     if (adds && part == 0) {
-      sums_[tensor] = value;
+      joined_[tensor] = value;
       return;
     }
     const bool last = part + 1 == region_.parts;
@@ -350,7 +353,7 @@ class Parts {
     made.op.workspace = price.workspace;
     made.outputs = {result};
     if (part > 0) {
-      const TensorId before = sums_[tensor];
+      const TensorId before = joined_[tensor];
       made.inputs.push_back(before);
       if (!in_single || (part > 1 && !last)) made.in_place.push_back({before, result});
     }
@@ -358,7 +361,7 @@ class Parts {
     if (adds && (!in_single || last)) made.in_place.push_back({value, result});
     if (!adds) made.op.arguments = place_of(tensor, part);
     add(std::move(made));
-    sums_[tensor] = result;
+    joined_[tensor] = result;
   }
 
   static Bytes doubled(Bytes bytes) {
@@ -385,11 +388,11 @@ class Parts {
   // between two ops of the region hold within each part, and between copies that run before the
   // parts. If an op of the region depends on one outside, its first part does. If an op outside
   // depends on one of the region, it depends on all parts.
-  void lead_after() {
+  void copy_control_dependencies() {
     for (const OpId op : AllIds<OpId>(graph_.op_count())) {
       for (const OpId earlier : graph_.after(op)) {
         if (is_inside(op)) {
-          lead_into(op, earlier);
+          copy_dependency_on(op, earlier);
         } else if (is_inside(earlier)) {
           std::vector<OpId>& after = draft_.op(index_of(op)).after;
           std::erase(after, index_of(earlier));
@@ -400,7 +403,8 @@ class Parts {
     }
   }
 
-  void lead_into(OpId op, OpId earlier) {
+  // The copies of `op`, an op of the region, depend on `earlier` or on its copies.
+  void copy_dependency_on(OpId op, OpId earlier) {
     const OpId before = before_[op];
     const std::vector<OpId>& parts = ops_[op];
     if (!is_inside(earlier)) {
@@ -408,14 +412,15 @@ class Parts {
       if (!parts.empty()) draft_.op(parts.front()).after.push_back(index_of(earlier));
       return;
     }
-    const OpId done = before_[earlier];
-    if (before.valid() && !done.valid())
+    const OpId earlier_before = before_[earlier];
+    if (before.valid() && !earlier_before.valid())
       refuse_transform("split: " + draft_.label(index_of(op)) +
                        " runs once before all parts, but " + "must come after " +
                        draft_.label(index_of(earlier)) + ", which runs in the parts");
-    if (before.valid()) draft_.op(before).after.push_back(done);
+    if (before.valid()) draft_.op(before).after.push_back(earlier_before);
     for (std::size_t part = 0; part < parts.size(); ++part)
-      draft_.op(parts[part]).after.push_back(ops_[earlier].empty() ? done : ops_[earlier][part]);
+      draft_.op(parts[part])
+          .after.push_back(ops_[earlier].empty() ? earlier_before : ops_[earlier][part]);
   }
 
   void remove_originals() {
@@ -463,7 +468,7 @@ class Parts {
   IdVector<TensorId, std::vector<TensorId>> tensors_;  // one for each part
   IdVector<OpId, std::vector<OpId>> ops_;              // one for each part
   IdVector<OpId, OpId> before_;                        // the copy that runs before the parts
-  IdVector<TensorId, TensorId> sums_;                  // the result of the joins so far
+  IdVector<TensorId, TensorId> joined_;                // the result of the joins so far
   std::vector<OpId> made_in_parts_;                    // in order
 };
 

@@ -2,9 +2,8 @@
 // section 5.2, which takes over substitutions of TASO).
 //
 // A rule returns the ops that it makes, their readers, and the ops that it removes. This file edits
-// the draft accordingly; substitutes.h places the new ops in the order. It also makes the checks
-// common to all rules: removed ops have no effects and no remaining readers, and every new op has a
-// price.
+// the draft accordingly, and makes the checks common to all rules: removed ops have no effects and
+// no remaining readers, and every new op has a price. Substitutes places the new ops in the order.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -40,8 +39,8 @@ class Substitution {
     for (const Tensor& tensor : made_.tensors) tensors_.push_back(draft_.add(tensor));
     const std::vector<PartOf> parts = parts_of_all();
     for (const Replacement::Made& made : made_.ops) add(made, parts);
-    for (const Replacement::Reader& reader : made_.readers) lead(reader);
-    remove();
+    for (const Replacement::Reader& reader : made_.readers) redirect(reader);
+    remove_replaced_ops();
   }
 
  private:
@@ -121,7 +120,7 @@ class Substitution {
 
   // Replaces the operands of a reader. Inputs without an operand stay. In-place pairs whose input
   // has changed are dropped.
-  void lead(const Replacement::Reader& reader) {
+  void redirect(const Replacement::Reader& reader) {
     const std::vector<Operand>& before = now_.graph.op(reader.op).operands;
     DraftOp& op = draft_.op(index_of(reader.op));
     std::vector<TensorId> changed;
@@ -139,7 +138,7 @@ class Substitution {
     for (Operand& operand : op.op.operands) operand.tensor = index_of(operand.tensor);
   }
 
-  void remove() {
+  void remove_replaced_ops() {
     std::vector<TensorId> kept;  // made by another op now
     for (const OpId id : added_)
       kept.insert(kept.end(), draft_.op(id).outputs.begin(), draft_.op(id).outputs.end());

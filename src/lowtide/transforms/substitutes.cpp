@@ -1,5 +1,5 @@
 // Problem: a list of substitutions is applied in sequence, each to the graph that the ones before
-// it made. Building that graph takes linear time, for each of hundreds of substitutions.
+// it made. Each of these graphs takes linear time to build, and there are hundreds.
 //
 // Idea: a rule only inspects its ops, their operands with the producers and readers of these, and
 // the readers of their results. So substitutions whose neighbourhoods do not overlap are applied to
@@ -7,7 +7,8 @@
 // as their first reader allows. Other ops move only if necessary; a substitution that moves others
 // is applied by itself.
 //
-// Invariant: the draft is the same as after applying them one by one, including the order of ops.
+// Invariant: the draft is the same as if the substitutions were applied one by one, including the
+// order of ops.
 //
 // Loses: if each substitution inspects ops that the one before it made, as in a chain of sums.
 #include "lowtide/transforms/substitutes.h"
@@ -111,7 +112,8 @@ class Placing {
   std::unordered_map<TensorId, std::vector<OpId>> readers_;  // of tensors that are changed
 };
 
-// Visits each changed operand of the reader, with the tensor that it read and the one it reads now.
+// Calls `visit(before, now)` for each changed operand of the reader: the tensors that the operand
+// was before and is now.
 template <class Visit>
 void for_changed(const Graph& graph, const Replacement::Reader& reader, const Visit& visit) {
   const std::vector<Operand>& before = graph.op(reader.op).operands;
@@ -170,28 +172,28 @@ bool Substitutes::sees_none(const Substitute& substitute) const {
   });
 }
 
-// Whether, in the present order, each new op has a position after the producers of its inputs, and
-// before the readers of its outputs and the mutators of its inputs.
+// Whether no op has to move: in the present order, each new op has a position after the producers
+// of its inputs, and before the readers of its outputs and the mutators of its inputs.
 bool Substitutes::moves_none(const Replacement& made) {
   before_.clear();
   const Graph& graph = now_.graph;
   constexpr std::int64_t kFirst = -1, kLast = std::numeric_limits<std::int64_t>::max();
-  const auto place = [&](OpId op) { return static_cast<std::int64_t>(graph.position(op)); };
+  const auto position = [&](OpId op) { return static_cast<std::int64_t>(graph.position(op)); };
   const auto is_new = [&](TensorId tensor) { return tensor.index() >= graph.tensor_count(); };
-  const auto begin = [&](TensorId tensor) {
+  const auto producer_position = [&](TensorId tensor) {
     const OpId maker = graph.producer(tensor);
-    return maker.valid() ? place(maker) : kFirst;
+    return maker.valid() ? position(maker) : kFirst;
   };
-  const auto end = [&](TensorId tensor) {
+  const auto mutator_position = [&](TensorId tensor) {
     const OpId mutator = mutators_[tensor.index()];
-    return mutator.valid() ? place(mutator) : kLast;
+    return mutator.valid() ? position(mutator) : kLast;
   };
   // By tensor: the earliest position of its producer, and the position of its first reader.
   std::unordered_map<TensorId, std::int64_t> from, until;
   for (const Replacement::Made& one : made.ops) {
     std::int64_t at = kFirst;
     for (const TensorId tensor : one.inputs) {
-      at = std::max(at, is_new(tensor) ? from[tensor] : begin(tensor));
+      at = std::max(at, is_new(tensor) ? from[tensor] : producer_position(tensor));
     }
     for (const TensorId tensor : one.outputs) {
       from[tensor] = at;
@@ -199,16 +201,17 @@ bool Substitutes::moves_none(const Replacement& made) {
       if (is_new(tensor)) continue;
       for (const OpId reader : graph.consumers(tensor))
         if (std::ranges::find(made.gone, reader) == made.gone.end())
-          until[tensor] = std::min(until[tensor], place(reader));
+          until[tensor] = std::min(until[tensor], position(reader));
     }
   }
   for (const Replacement::Reader& reader : made.readers) {
     bool stays = true;
     for_changed(graph, reader, [&](TensorId, TensorId tensor) {
       if (is_new(tensor))
-        until[tensor] = std::min(until[tensor], place(reader.op));
+        until[tensor] = std::min(until[tensor], position(reader.op));
       else
-        stays = stays && begin(tensor) < place(reader.op) && place(reader.op) < end(tensor);
+        stays = stays && producer_position(tensor) < position(reader.op) &&
+                position(reader.op) < mutator_position(tensor);
     });
     if (!stays) return false;
   }
@@ -219,16 +222,16 @@ bool Substitutes::moves_none(const Replacement& made) {
       at = std::max(at, from[tensor]);
     }
     for (const TensorId tensor : made.ops[i].inputs)
-      if (!is_new(tensor) && end(tensor) < first) {
-        first = end(tensor);
+      if (!is_new(tensor) && mutator_position(tensor) < first) {
+        first = mutator_position(tensor);
         before_.push_back(mutators_[tensor.index()]);
       }
     if (at >= first) return false;
     for (const TensorId tensor : made.ops[i].inputs)
       if (is_new(tensor)) until[tensor] = std::min(until[tensor], first);
   }
-  // Two substitutions that place ops directly before one mutator would place them in another order
-  // than one by one.
+  // If two substitutions of one group place ops directly before the same mutator, these ops would
+  // come in another order than if the substitutions were applied one by one.
   return std::ranges::none_of(before_, [&](OpId op) { return ops_[op.index()] != 0; });
 }
 
