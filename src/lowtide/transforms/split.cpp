@@ -1,12 +1,12 @@
 // Split (fission): a region of the graph runs in parts, each over some slices of an axis.
 //
 // Recomputation does not shrink what a single op holds for the whole batch. After a split every op
-// of the region runs n times, once for each slice, one part after the other (MAGIS, ASPLOS 2024,
-// section 4.2), and holds one slice at a time. Parts read slices of outside tensors in place.
-// Tensors that are needed outside are assembled in place by a chain of joins. Each join copies one
-// part's slices into the result so far, or adds one part's sum. The last join makes the original
-// tensor. Work that depends on the whole axis but not on the region (a count of targets, a mask)
-// runs once, before the parts.
+// of the region runs n times, once for each part, and holds the slices of one part at a time
+// (MAGIS, ASPLOS 2024, section 4.2). Parts read slices of outside tensors in place. Tensors that
+// are needed outside are assembled in place by a chain of joins. Each join copies one part's slices
+// into the result so far, or adds one part's sum. The last join makes the original tensor. Work
+// that depends on the whole axis but not on the region (a count of targets, a mask) runs once,
+// before the parts.
 //
 // Sums start from the first part's value, without zeros. A half-precision sum over more than two
 // parts is accumulated in single precision and rounded once.

@@ -23,8 +23,11 @@ class Runner {
   void run();
 
  private:
+  // Whether the run is over: optimal, infeasible, or at a limit.
   bool stop();
+  // Returns whether another epoch may find anything.
   bool run_epoch();
+  // The tasks of the phases that are due.
   std::vector<Task> tasks_of(When when);
   void run(std::vector<Task>& tasks);
   std::vector<Plan> start_plans() const;

@@ -37,7 +37,8 @@ struct Task {
   std::string failure = {};  // what the solver threw; `outcome` has the plans it offered before
   std::int64_t work_done = 0;
   double seconds = 0;
-  std::optional<Plan> smallest = std::nullopt, repair_start = std::nullopt;
+  std::optional<Plan> smallest = std::nullopt;      // the plan with the smallest peak
+  std::optional<Plan> repair_start = std::nullopt;  // see solve::Context
 
   // Whether bounds of this task hold for the whole problem.
   bool proves() const { return !without_link && !in_given_order; }

@@ -4,11 +4,11 @@
 // duration. It is between 0 and 1.
 //
 // Idea: at given shares the cut gives a bound, and a plane above the bound at any other shares
-// (CutFound in cut_search.h). Each share is found like the multiplier of the memory: it is
+// (CutFound in cut_search.h). Each share is found like the multiplier of the memory. It is
 // bracketed between a share at which the plane rises and one at which it falls, and the next
-// candidate is where these two planes meet. The share of the link to the host is first, then that
-// of the link back, then that of the link to the host once more if the second search has raised the
-// bound.
+// candidate is where these two planes meet. The first search is over the share of the link to the
+// host, the second over that of the link back. If the second has raised the bound, the first is
+// repeated.
 //
 // Source: that of cut_search.cpp; and, in one dimension at a time, J. E. Kelley, The cutting-plane
 // method for solving convex programs, J. SIAM 1960.

@@ -1,7 +1,7 @@
 // The network is built backwards from the tensors that are certainly read after the cut point. Ops
-// are nodes. A tensor that is needed in any case, or that only one op of the network reads, has no
-// node: its price is a supply of its producer's node, or the capacity of an arc between the two
-// ops.
+// are nodes. A tensor that is needed in any case has no node: its price is a supply of its
+// producer's node. Neither has a tensor that only one op of the network reads: its price is the
+// capacity of an arc between the two ops.
 //
 // With a machine, an input that must be live at the end may be on the host at the cut point. A
 // tensor whose home is the host has a host copy from the start, without a transfer, until an op

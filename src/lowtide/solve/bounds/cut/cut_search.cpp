@@ -7,7 +7,7 @@
 // lower bound on the time, where the room is the number of bytes that the budget leaves. The bound
 // is a concave, piecewise linear function of the price (the multiplier), and each cut gives one of
 // its lines. The best multiplier is bracketed between one whose cut keeps too many bytes and one
-// whose cut keeps the budget; the next candidate is where the lines of these two cuts cross.
+// whose cut keeps the budget. The next candidate is where the lines of these two cuts cross.
 //
 // With a machine a needed tensor has two prices: that of its bytes, and that of its copies at the
 // current shares of the links (cut_link.cpp). The cut pays the lower one; only kept tensors take
@@ -94,8 +94,8 @@ void CutSearch::set_shares(const LinkShares& shares) {
   const auto share = [](std::int64_t scaled, std::int64_t of) {
     return Wide{scaled} * of >> LinkShares::kBits;
   };
-  // While an op runs, the links can copy. link_time_ credits each op with its time x the share of
-  // the link to the host if it is before the cut point, and of the link back if it is after it. An
+  // While an op runs, the links can copy. So link_time_ credits each op with its time x a share:
+  // that of the link to the host before the cut point, that of the link back after it. An
   // op that may be on either side gets the larger credit. An op before the cut point that runs
   // again after it costs its time, minus the second credit. An op on either side costs the
   // difference of the credits if its first computation is after the cut point, since it got the

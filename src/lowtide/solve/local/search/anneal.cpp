@@ -1,6 +1,6 @@
 // The state is a sequence of events (plan/events.h), evaluated on the flat arrays of a Network
-// (local/common): a node is an op, a value is a tensor that a plan can free. A `repeat` is a
-// recomputation in the sequence.
+// (local/common). There a node is an op, and a value is a tensor that a plan can free. A `repeat`
+// is a recomputation in the sequence.
 //
 // steer() changes the price of a byte over the budget so that the state keeps the budget in about a
 // quarter of the samples, and so crosses it again and again. The best plans are found at the

@@ -69,8 +69,9 @@ class Anneal {
   bool offered_ = false;  // the context has best_
   bool unsaved_ = false;  // the state is better than best_; best_duration_ is already the state's
   std::int64_t work_seen_ = 0, offered_at_ = 0;
-  int within_ = 0, outside_ = 0, streak_ = 0;
-  std::int64_t accepted_ = 0;  // moves, in debug builds
+  int within_ = 0, outside_ = 0;  // samples of the state since the last call of steer()
+  int streak_ = 0;                // consecutive changes of the price, negative if it falls
+  std::int64_t accepted_ = 0;     // moves, in debug builds
 };
 
 }  // namespace lowtide::solve::local::search
