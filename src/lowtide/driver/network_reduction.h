@@ -14,13 +14,15 @@
 #include <optional>
 #include <vector>
 
+#include "lowtide/base/limits.h"
 #include "lowtide/driver/reduction.h"
 
 namespace lowtide::driver {
 
 class NetworkReduction final : public Reduction {
  public:
-  explicit NetworkReduction(const Problem& original);
+  // limits: of the solve, which begins now. Moving network ops takes what the solver leaves of them.
+  NetworkReduction(const Problem& original, const LimitSettings& limits);
 
   // The time limit of the reduced problem is longer by what the given order hides.
   const Problem& problem() const override { return problem_; }
@@ -39,6 +41,7 @@ class NetworkReduction final : public Reduction {
   void settle(Outcome& outcome) const;
 
   const Problem& original_;
+  const Limits limits_;
   const Ticks least_;     // of every plan of the original graph
   const bool runs_once_;  // no network op may be recomputed
   Graph graph_;
