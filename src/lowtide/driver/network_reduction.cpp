@@ -43,6 +43,7 @@ NetworkReduction::NetworkReduction(const Problem& original, const LimitSettings&
       problem_(on_compute_lane_alone(original, graph_)) {}
 
 Ticks NetworkReduction::original_bound(Ticks reduced) const {
+  if (original_.machine) return least_;
   // If network ops may be recomputed: a plan takes at least the longer of its two lanes, and so at
   // least half of their sum.
   const Ticks computing = runs_once_ ? reduced - original_.graph.network_time()

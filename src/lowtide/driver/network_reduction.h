@@ -8,7 +8,9 @@
 //
 // Bounds on durations are translated. A plan takes at least as long as its computing, and that is
 // what it takes on the reduced graph less the time of its network ops. If none of these may be
-// recomputed, their time is the same in every plan.
+// recomputed, their time is the same in every plan. With transfers that is no bound: where a
+// network op waits for a copy on the reduced graph, later ops wait too, and on the original they
+// need not.
 #pragma once
 
 #include <optional>
