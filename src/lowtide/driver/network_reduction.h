@@ -23,7 +23,8 @@ namespace lowtide::driver {
 
 class NetworkReduction final : public Reduction {
  public:
-  // limits: of the solve, which begins now. Moving network ops takes what the solver leaves of them.
+  // limits: of the solve, which begins now. Moving network ops takes what the solver leaves of
+  // them.
   NetworkReduction(const Problem& original, const LimitSettings& limits);
 
   // The time limit of the reduced problem is longer by what the given order hides.
