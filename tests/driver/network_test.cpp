@@ -144,6 +144,33 @@ TEST_CASE("network ops: over a link to the host as well") {
   }
 }
 
+TEST_CASE("network ops: a wait for the host within a network op is no bound on the computing") {
+  // In the given order a network op waits for its input from the host; the computing goes on.
+  const Graph graph = Sketch({40, 4, 4, 4})
+                          .op({0}, {1}, 1)
+                          .network()
+                          .once()
+                          .op({}, {2}, 100)
+                          .op({1, 2}, {3}, 1)
+                          .on_host({0})
+                          .keep({3})
+                          .graph();
+  const Link link{.latency = Ticks(0), .bytes = Bytes(1), .ticks = Ticks(2)};
+  const Machine machine{link, link};
+  const auto curve = oracle::all_tradeoffs(graph, {Order::given, machine});
+  REQUIRE(curve.front().duration == Ticks(101));
+  const solve::SolverTable solvers = driver::all_solvers();
+  for (const auto& solver : solvers.all()) {
+    if (solver->traits().has(solve::Trait::external)) continue;
+    CAPTURE(solver->name());
+    const Question question{
+        {.graph = graph, .budget = Bytes::max(), .order = Order::given, .machine = machine}};
+    const driver::Answer answer =
+        driver::solve(solvers, question, by_work(20'000, std::string(solver->name())));
+    check_answer(question, answer.outcome, curve);
+  }
+}
+
 TEST_CASE("network ops: a plan that is the shortest on both lanes is proven so") {
   // Two gathers, each before its own computing: the second is hidden behind the first's.
   const Graph graph = Sketch({4, 8, 1, 4, 8, 1})

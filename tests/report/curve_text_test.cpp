@@ -48,6 +48,17 @@ TEST_CASE("curve text: the smallest budget without overhead is a plan's peak") {
   CHECK_FALSE(has(report::curve_text(graph_of(100), curve, {}), "full speed"));
 }
 
+TEST_CASE("curve text: overheads below 0 are drawn below 0") {
+  // Plans that hide more of the network than the given order.
+  const Tradeoff curve{.own_peak = Bytes(1000),
+                       .points = {point(500, 0, 480, 90), point(1000, 50, 700, 60)}};
+  const std::string plot = plot_in(report::curve_text(graph_of(100), curve, {}));
+  CHECK(has(plot, "-40 %"));
+  CHECK(has(plot, " 0 %"));
+  const Tradeoff all_below{.own_peak = Bytes(1000), .points = {point(500, 50, 480, 60)}};
+  CHECK(has(plot_in(report::curve_text(graph_of(100), all_below, {})), " 0 %"));
+}
+
 TEST_CASE("curve text: a smallest budget outside of the range is printed but not drawn") {
   Tradeoff curve{.own_peak = Bytes(1000),
                  .points = {point(600, 100, 590, 120), point(700, 100, 700, 110)}};

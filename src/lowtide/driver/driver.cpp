@@ -18,6 +18,9 @@ namespace lowtide::driver {
 
 namespace {
 
+// Of the seconds, for moving the network ops of the plan that the solver has found.
+constexpr double kOverlapShare = 0.05;
+
 const solve::Solver& find_solver(const solve::SolverTable& solvers, const std::string& name) {
   if (const solve::Solver* found = solvers.find(name)) return *found;
   std::string names;
@@ -83,7 +86,9 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
 // own graph.
 Answer solve_reduced(const solve::SolverTable& solvers, const solve::Solver& solver,
                      const Question& original, Request request, Gate& gate) {
-  const ReductionStack reductions = reductions_for(original);
+  const ReductionStack reductions = reductions_for(original, request.limits);
+  if (original.problem.graph.has_network_ops() && request.limits.seconds)
+    *request.limits.seconds *= 1 - kOverlapShare;
   request.starts = reductions.starts(std::move(request.starts));
   request.watcher = reductions.translate(std::move(request.watcher));
   Answer answer = run(solvers, solver, reductions.problem(), std::move(request),

@@ -12,6 +12,10 @@ namespace lowtide::driver {
 
 namespace {
 
+// Of moving the network ops of an answer's plans; at a deadline so much later.
+constexpr double kLeastSeconds = 0.03;
+constexpr std::int64_t kMostMoves = 30'000'000;
+
 bool network_runs_once(const Graph& graph) {
   for (const OpId op : AllIds<OpId>(graph.op_count()))
     if (graph.on_network(op) && graph.recomputable(op)) return false;
@@ -30,14 +34,16 @@ Problem on_compute_lane_alone(const Problem& original, const Graph& graph) {
 
 }  // namespace
 
-NetworkReduction::NetworkReduction(const Problem& original)
+NetworkReduction::NetworkReduction(const Problem& original, const LimitSettings& limits)
     : original_(original),
+      limits_(limits),
       least_(network_bound(original.graph, original.order)),
       runs_once_(network_runs_once(original.graph)),
       graph_(Graph(original.graph).without_network_lane()),
       problem_(on_compute_lane_alone(original, graph_)) {}
 
 Ticks NetworkReduction::original_bound(Ticks reduced) const {
+  if (original_.machine) return least_;
   // If network ops may be recomputed: a plan takes at least the longer of its two lanes, and so at
   // least half of their sum.
   const Ticks computing = runs_once_ ? reduced - original_.graph.network_time()
@@ -91,6 +97,10 @@ void NetworkReduction::bring_back(Answer& answer) const {
 }
 
 void NetworkReduction::improve(Outcome& outcome) const {
+  LimitSettings left = limits_.remaining();
+  if (left.seconds) left.seconds = std::max(*left.seconds, kLeastSeconds);
+  left.work = kMostMoves;
+  Limits limits(left);
   std::vector<Plan> candidates;
   if (best_) candidates.push_back(*best_);
   if (!best_ || outcome.plan->steps != best_->steps) candidates.push_back(*outcome.plan);
@@ -104,7 +114,8 @@ void NetworkReduction::improve(Outcome& outcome) const {
     const Bytes peak = simulate(original_.graph, candidates[i]).cost.peak;
     if (peak > original_.budget) continue;
     const bool least_memory = original_.objective == Objective::least_memory;
-    Plan plan = overlapped(original_, candidates[i], least_memory ? peak : original_.budget);
+    Plan plan =
+        overlapped(original_, candidates[i], least_memory ? peak : original_.budget, limits);
     const Cost cost = simulate(original_.graph, plan).cost;
     if (!within(cost) || (outcome.plan && !better(cost, outcome.cost))) continue;
     if (outcome.history.empty()) outcome.history.emplace_back();

@@ -8,19 +8,24 @@
 //
 // Bounds on durations are translated. A plan takes at least as long as its computing, and that is
 // what it takes on the reduced graph less the time of its network ops. If none of these may be
-// recomputed, their time is the same in every plan.
+// recomputed, their time is the same in every plan. With transfers that is no bound: where a
+// network op waits for a copy on the reduced graph, later ops wait too, and on the original they
+// need not.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "lowtide/base/limits.h"
 #include "lowtide/driver/reduction.h"
 
 namespace lowtide::driver {
 
 class NetworkReduction final : public Reduction {
  public:
-  explicit NetworkReduction(const Problem& original);
+  // limits: of the solve, which begins now. Moving network ops takes what the solver leaves of
+  // them.
+  NetworkReduction(const Problem& original, const LimitSettings& limits);
 
   // The time limit of the reduced problem is longer by what the given order hides.
   const Problem& problem() const override { return problem_; }
@@ -39,6 +44,7 @@ class NetworkReduction final : public Reduction {
   void settle(Outcome& outcome) const;
 
   const Problem& original_;
+  const Limits limits_;
   const Ticks least_;     // of every plan of the original graph
   const bool runs_once_;  // no network op may be recomputed
   Graph graph_;

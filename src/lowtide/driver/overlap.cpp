@@ -50,8 +50,12 @@ bool meet(const A& a, const B& b) {
 
 class Overlap {
  public:
-  Overlap(const Problem& problem, const Plan& plan, Bytes limit)
-      : graph_(problem.graph), plan_(plan), given_(problem.order == Order::given), limit_(limit) {
+  Overlap(const Problem& problem, const Plan& plan, Bytes limit, Limits& limits)
+      : graph_(problem.graph),
+        plan_(plan),
+        given_(problem.order == Order::given),
+        limit_(limit),
+        limits_(limits) {
     const Timeline timeline = simulate(graph_, plan);
     before_ = timeline.start;
     std::vector<bool> computed(graph_.op_count(), false);
@@ -126,7 +130,7 @@ class Overlap {
   void issue(bool holds_back) {
     find_latest_starts();
     Ticks clock;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
+    for (std::size_t i = 0; i < entries_.size() && !limits_.stopped(); ++i) {
       if (!sends(entries_[i])) {
         clock += time(entries_[i]);
         continue;
@@ -159,7 +163,7 @@ class Overlap {
     std::vector<Entry> passed, frees;
     Bytes more = Bytes(0) - bytes;  // in use at the steps that are passed
     for (std::size_t i = at + 1; i <= last; ++i)
-      if (!pass(entry, entries_[i], more, passed, frees)) return false;
+      if (limits_.spend() || !pass(entry, entries_[i], more, passed, frees)) return false;
     if (passed.back().after + bytes + graph_.workspace(op) > limit_) return false;
     place(at, entry, passed, passed.size(), frees, frees.size());
     return true;
@@ -221,7 +225,7 @@ class Overlap {
     std::size_t to = at;
     for (; to > 0 && clock > entry.latest; --to) {
       const Entry& passed = entries_[to - 1];
-      if (ordered(passed, entry) || touches(passed, graph_.inputs(op)) ||
+      if (limits_.spend() || ordered(passed, entry) || touches(passed, graph_.inputs(op)) ||
           touches(passed, graph_.outputs(op)) || passed.during + bytes > limit_ ||
           before(to - 1) + bytes + graph_.workspace(op) > limit_)
         break;
@@ -244,7 +248,7 @@ class Overlap {
     // When a tensor exists, and when the last network op that reads or makes it has ended.
     IdVector<TensorId, Ticks> arrives(graph_.tensor_count()), settles(graph_.tensor_count());
     Ticks clock, network;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
+    for (std::size_t i = 0; i < entries_.size() && !limits_.stopped(); ++i) {
       while (is_free(entries_[i]) && put_off_free(i, clock, settles[entries_[i].step.tensor()])) {
       }
       if (computes(entries_[i]) && !sends(entries_[i])) put_off(i, clock, arrives);
@@ -272,7 +276,7 @@ class Overlap {
     std::size_t to = at;
     for (std::size_t i = at + 1; i < entries_.size() && clock < until; ++i) {
       const Entry& next = entries_[i];
-      if (touches(next, {&tensor, 1}) || next.during + bytes > limit_) break;
+      if (limits_.spend() || touches(next, {&tensor, 1}) || next.during + bytes > limit_) break;
       clock += time(next);
       if (time(next) > Ticks(0)) to = i;
     }
@@ -302,7 +306,7 @@ class Overlap {
     std::size_t best_passed = 0, best_frees = 0, to = at + 1;
     for (; to < entries_.size() && clock < until; ++to) {
       const std::size_t count = passed.size();
-      if (!pass(entry, entries_[to], more, passed, frees)) break;
+      if (limits_.spend() || !pass(entry, entries_[to], more, passed, frees)) break;
       if (passed.size() == count) continue;
       const Entry& next = passed.back();
       if (next.after + bytes + graph_.workspace(op) > limit_) break;
@@ -334,19 +338,21 @@ class Overlap {
   const Plan& plan_;
   const bool given_;
   const Bytes limit_;
+  Limits& limits_;
   Bytes before_;
   std::vector<Entry> entries_;
 };
 
 }  // namespace
 
-Plan overlapped(const Problem& problem, const Plan& plan, Bytes limit) {
+Plan overlapped(const Problem& problem, const Plan& plan, Bytes limit, Limits& limits) {
   Plan best = plan;
   Cost cost = simulate(problem.graph, plan).cost;
   for (int round = 0; round < kMostRounds; ++round) {
     bool is_shorter = false;
     for (const bool holds_back : {true, false}) {
-      Plan moved = Overlap(problem, best, limit).run(holds_back);
+      if (limits.spend(static_cast<std::int64_t>(best.steps.size()))) return best;
+      Plan moved = Overlap(problem, best, limit, limits).run(holds_back);
       const Timeline timeline = simulate(problem.graph, moved);
       if (timeline.violation || timeline.cost.peak > std::max(limit, cost.peak) ||
           timeline.cost.duration >= cost.duration)

@@ -23,18 +23,19 @@ void ReductionStack::bring_back(Answer& answer) const {
   for (const auto& reduction : stack_ | std::views::reverse) reduction->bring_back(answer);
 }
 
-ReductionStack reductions_for(const Question& question) {
+ReductionStack reductions_for(const Question& question, const LimitSettings& limits) {
   ReductionStack stack(question.problem);
-  std::vector<LiveLimit> limits = question.live_limits;
+  std::vector<LiveLimit> live_limits = question.live_limits;
   if (!question.transforms.empty()) {
     auto transformed = std::make_unique<TransformReduction>(question);
-    limits = transformed->live_limits();
+    live_limits = transformed->live_limits();
     stack.push(std::move(transformed));
   }
   stack.push(std::make_unique<AllowedGraph>(stack.problem()));
-  if (!limits.empty()) stack.push(std::make_unique<LiveLimitReduction>(stack.problem(), limits));
+  if (!live_limits.empty())
+    stack.push(std::make_unique<LiveLimitReduction>(stack.problem(), live_limits));
   if (stack.problem().graph.has_network_ops())
-    stack.push(std::make_unique<NetworkReduction>(stack.problem()));
+    stack.push(std::make_unique<NetworkReduction>(stack.problem(), limits));
   return stack;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/base/limits.h"
 #include "lowtide/driver/reduction.h"
 #include "lowtide/plan/question.h"
 
@@ -33,7 +34,8 @@ class ReductionStack {
 
 // All reductions that the question needs: apply its transforms, remove techniques that are not
 // allowed, convert limits of single ops to workspaces, put network ops on the compute lane. Throws
-// as the constructors of the reductions do. The question must outlive the stack.
-ReductionStack reductions_for(const Question& question);
+// as the constructors of the reductions do. The question must outlive the stack. limits: of the
+// solve.
+ReductionStack reductions_for(const Question& question, const LimitSettings& limits = {});
 
 }  // namespace lowtide::driver

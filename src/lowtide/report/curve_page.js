@@ -32,8 +32,10 @@ let geometry, cursor = -1, everything = false;
 // Where few points are far above all others, as budgets near the smallest are, they are left out at
 // first so that the others can be seen.
 const sorted = planned.map((point) => point.overhead).sort((a, b) => a - b);
-const most = sorted[sorted.length - 1] ?? Math.max(0, ...points.map((point) => point.boundOverhead ?? 0)), high = sorted[Math.floor((sorted.length * 3) / 4)] ?? 0;
+const most = Math.max(0, ...sorted, ...(sorted.length ? [] : points.map((point) => point.boundOverhead ?? 0))), high = sorted[Math.floor((sorted.length * 3) / 4)] ?? 0;
 const beyond = high > 0 && most > 3 * high ? 2 * high : null;
+// Below 0 if plans hide more of the network than the given order.
+const least = Math.min(0, ...sorted, ...points.map((point) => point.boundOverhead ?? 0));
 
 function scales(width, height) {
   const first = points[0].budget, last = points[points.length - 1].budget;
@@ -41,13 +43,14 @@ function scales(width, height) {
   const range = [first - margin, last + margin];
   const top = 1.08 * Math.max(0.5, everything ? most : beyond ?? most);
   const x = (budget) => LEFT + ((budget - range[0]) / (range[1] - range[0])) * (width - LEFT - RIGHT);
-  const y = (percent) => height - BOTTOM - (Math.min(percent, top) / top) * (height - TOP - BOTTOM);
-  return { width, height, right: width - RIGHT, range, top, x, y };
+  const low = 1.08 * least;
+  const y = (percent) => height - BOTTOM - ((Math.min(percent, top) - low) / (top - low)) * (height - TOP - BOTTOM);
+  return { width, height, right: width - RIGHT, range, low, top, x, y };
 }
 
-function drawAxes(node, { height, right, range, top, x, y }) {
-  const step = roundUp(top / 7), digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-6));
-  for (let i = 0; i * step <= top; ++i)
+function drawAxes(node, { height, right, range, low, top, x, y }) {
+  const step = roundUp((top - low) / 7), digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-6));
+  for (let i = Math.ceil(low / step); i * step <= top; ++i)
     node.append(
       svg("line", { class: "grid", x1: LEFT, x2: right, y1: y(i * step), y2: y(i * step) }),
       svg("text", { x: LEFT - 10, y: y(i * step) + 4, "text-anchor": "end" }, `${(i * step).toFixed(digits)} %`));
@@ -56,23 +59,23 @@ function drawAxes(node, { height, right, range, top, x, y }) {
   for (let i = Math.ceil(Math.max(range[0], 0) / wide); i * wide <= range[1]; ++i) {
     const at = x(i * wide);
     node.append(
-      svg("line", { class: "axis", x1: at, x2: at, y1: y(0), y2: y(0) + 5 }),
-      svg("text", { x: at, y: y(0) + 20, "text-anchor": "middle" }, i ? axisText(i * wide, wide, range[1], 1024, BYTES) : "0"),
-      svg("text", { x: at, y: y(0) + 35, "text-anchor": "middle" }, shareText(i * wide)));
+      svg("line", { class: "axis", x1: at, x2: at, y1: y(low), y2: y(low) + 5 }),
+      svg("text", { x: at, y: y(low) + 20, "text-anchor": "middle" }, i ? axisText(i * wide, wide, range[1], 1024, BYTES) : "0"),
+      svg("text", { x: at, y: y(low) + 35, "text-anchor": "middle" }, shareText(i * wide)));
   }
   node.append(
-    svg("line", { class: "axis", x1: LEFT, x2: right, y1: y(0), y2: y(0) }),
+    svg("line", { class: "axis", x1: LEFT, x2: right, y1: y(low), y2: y(low) }),
     svg("text", { x: right, y: height - 6, "text-anchor": "end" }, "budget, and its share of the baseline peak"));
 }
 
 // From what a plan needs on its height to the right, from each point the bound's to the left.
-function drawStairs(node, { right, x, y }) {
+function drawStairs(node, { right, low, x, y }) {
   const bounded = points.filter((point) => point.boundOverhead !== null && point.budget >= D.floor);
   if (bounded.length) {
     const start = x(Math.max(D.floor, points[0].budget));
     const stairs = bounded.map((point) => `V${px(y(point.boundOverhead))}H${px(x(point.budget))}`).join("");
     node.append(
-      svg("path", { class: "proven", d: `M${px(start)},${px(y(0))}${stairs}V${px(y(0))}Z` }),
+      svg("path", { class: "proven", d: `M${px(start)},${px(y(low))}${stairs}V${px(y(low))}Z` }),
       svg("path", { class: "proven-line", d: `M${px(start)},${px(y(bounded[0].boundOverhead))}${stairs}` }));
   }
   const start = (point, i) => x(Math.max(needs(point), planned[i - 1]?.budget ?? points[0].budget));
@@ -90,12 +93,12 @@ function drawBeside(node, { range, right, x, y }) {
   if (path) node.append(svg("path", { class: "beside", d: `${path}H${px(right)}` }));
 }
 
-function drawFloor(node, { range, x, y, right }) {
+function drawFloor(node, { range, low, x, y, right }) {
   if (D.floor <= range[0]) return;
   const at = Math.min(x(D.floor), right);
   node.append(
-    svg("rect", { class: "impossible", x: LEFT, y: TOP, width: Math.max(0, at - LEFT), height: y(0) - TOP }),
-    svg("line", { class: "impossible-line", x1: at, x2: at, y1: TOP, y2: y(0) }));
+    svg("rect", { class: "impossible", x: LEFT, y: TOP, width: Math.max(0, at - LEFT), height: y(low) - TOP }),
+    svg("line", { class: "impossible-line", x1: at, x2: at, y1: TOP, y2: y(low) }));
   if (at - LEFT > 110) node.append(svg("text", { class: "impossible-text", x: at - 6, y: TOP + 14, "text-anchor": "end" }, "no plan fits"));
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -53,8 +54,9 @@ constexpr Glyphs kAscii{{" ", "_", "_", ".", ".", ":", ":", "#", "#"},
 
 struct Mark {
   Bytes budget;
-  Bytes needs;                     // of its plan, which holds from there on
-  double overhead = 0, bound = 0;  // per cent
+  Bytes needs;                  // of its plan, which holds from there on
+  double overhead = 0;          // per cent
+  std::optional<double> bound;  // the same
   bool planned = false, proven = false;
 };
 
@@ -65,13 +67,19 @@ class Plotter {
 
  private:
   double highest() const;
+  double lowest() const;
   std::size_t column_of(Bytes budget) const;
   double budget_at(std::size_t column) const;
   std::size_t start_of(std::size_t i) const;  // column from which a mark's plan holds
-  std::size_t row_of(double overhead) const {
-    const double part = std::min(overhead / top_, 1.0);
-    return static_cast<std::size_t>(std::lround(part * static_cast<double>(rows_ - 1)));
+  // The share of the height.
+  double part_of(double overhead) const {
+    return std::clamp((overhead - low_) / (top_ - low_), 0.0, 1.0);
   }
+  std::size_t row_of(double overhead) const {
+    return static_cast<std::size_t>(
+        std::lround(part_of(overhead) * static_cast<double>(rows_ - 1)));
+  }
+  bool shows(const Mark& mark) const { return mark.bound && *mark.bound > low_; }
   void paint_impossible();
   void paint_plans();
   std::string rows() const;
@@ -83,7 +91,7 @@ class Plotter {
   const Glyphs& glyphs_;
   std::vector<Mark> marks_;  // by ascending budgets
   std::size_t width_, rows_, gutter_ = 0, columns_ = 0;
-  double top_ = 1, step_ = 1;
+  double low_ = 0, top_ = 1, step_ = 1;
   std::vector<Line> grid_;  // by row, from the bottom
 };
 
@@ -109,10 +117,11 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
   // Beyond the range that was asked for it would press all others together.
   if (curve.smallest && in_range(curve, curve.smallest->budget)) add(*curve.smallest);
   std::ranges::stable_sort(marks_, {}, &Mark::budget);
-  const double most = highest();
-  step_ = round_up(std::max(most, 0.5) / static_cast<double>(rows_) * 2.5);
+  const double most = std::max(highest(), 0.0), least = lowest();
+  step_ = round_up(std::max(most - least, 0.5) / static_cast<double>(rows_) * 2.5);
+  low_ = least < 0 ? -step_ * std::ceil(-least / step_) : 0;
   top_ = std::max(most, step_);
-  for (double value = 0; value <= top_; value += step_)
+  for (double value = low_; value <= top_; value += step_)
     gutter_ = std::max(gutter_, fmt::format("{:g} %", value).size() + 1);
   columns_ = width_ - gutter_ - 1;
   grid_.assign(rows_, Line(columns_));
@@ -124,15 +133,23 @@ double Plotter::highest() const {
   std::vector<double> overheads;
   for (const Mark& mark : marks_)
     if (mark.planned) overheads.push_back(mark.overhead);
-  if (overheads.empty()) return std::ranges::max(marks_, {}, &Mark::bound).bound;
+  if (overheads.empty()) return std::ranges::max(marks_, {}, &Mark::bound).bound.value_or(0);
   std::ranges::sort(overheads);
   const double high = overheads[overheads.size() * 3 / 4];
   return high > 0 && overheads.back() > 3 * high ? 2 * high : overheads.back();
 }
 
+// Below 0 if plans hide more of the network than the given order.
+double Plotter::lowest() const {
+  double least = 0;
+  for (const Mark& mark : marks_)
+    if (mark.planned) least = std::min(least, mark.overhead);
+  return least;
+}
+
 std::string Plotter::draw() {
   const bool empty = std::ranges::none_of(marks_, [&](const Mark& mark) {
-    return mark.planned || mark.bound > 0 || mark.budget < floor_;
+    return mark.planned || shows(mark) || mark.budget < floor_;
   });
   if (empty) return {};
   paint_impossible();
@@ -170,11 +187,10 @@ void Plotter::paint_impossible() {
     const auto next = std::ranges::find_if(marks_, [&](const Mark& mark) {
       return static_cast<double>(mark.budget.count()) >= budget;
     });
-    if (next == marks_.end()) continue;
+    if (next == marks_.end() || !next->bound) continue;
     // Rounded down: no more than is proven. A plan that is proven is not painted over.
-    auto level =
-        static_cast<std::int64_t>(std::min(next->bound / top_, 1.0) *
-                                  static_cast<double>(rows_ - 1) * static_cast<double>(kLevels));
+    auto level = static_cast<std::int64_t>(part_of(*next->bound) * static_cast<double>(rows_ - 1) *
+                                           static_cast<double>(kLevels));
     for (std::size_t row = 0; level > 0 && row < rows_; ++row, level -= kLevels)
       grid_[row].put(column, glyphs_.area[static_cast<std::size_t>(std::min(level, kLevels))],
                      Ink::before);
@@ -199,8 +215,9 @@ void Plotter::paint_plans() {
 
 std::string Plotter::rows() const {
   std::vector<std::string> labels(rows_);
-  for (double value = 0; value <= top_ * (1 + 1e-9); value += step_)
-    labels[row_of(value)] = fmt::format("{:g} %", value);
+  const double rounding = step_ * 1e-6;
+  for (double value = low_; value <= top_ + rounding; value += step_)
+    labels[row_of(value)] = fmt::format("{:g} %", std::abs(value) < rounding ? 0 : value);
   std::string out;
   for (std::size_t row = rows_; row-- > 0;) {
     Line line(width_);
@@ -248,7 +265,7 @@ std::string Plotter::legend() const {
       {glyphs_.beyond, "far above", Ink::run,
        any([&](const Mark& mark) { return mark.planned && mark.overhead > top_; })},
       {glyphs_.area[kLevels], "no plan has so little", Ink::before,
-       any([&](const Mark& mark) { return mark.budget >= floor_ && mark.bound > 0; })},
+       any([&](const Mark& mark) { return mark.budget >= floor_ && shows(mark); })},
       {glyphs_.impossible, "no plan fits", Ink::before, floor_ > marks_.front().budget},
   }};
   Line line(width_);
