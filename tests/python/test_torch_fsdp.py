@@ -185,7 +185,7 @@ def _exact(rank, kind, budget):
             "reports": len(reports), "said": [str(w.message) for w in said if "lowtide" in str(w.message)]}
 
 
-@pytest.mark.parametrize("kind", ["before", "mixed whole", "units mixed prefetch", "offload"])
+@pytest.mark.parametrize("kind", ["before", "mixed whole", "units mixed prefetch", "offload", "mixed offload"])
 def test_a_sharded_model_trains_exactly_within_its_budget(both, kind):
     for found in both(_exact, kind, "act:65%"):
         assert found["exact"] and not found["said"], found
