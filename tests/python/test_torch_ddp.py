@@ -22,6 +22,8 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 
 import lowtide.torch
 import torch.distributed as dist
+from lowtide.torch.ranks.agreement import Agreement
+from lowtide.torch.tracing.open_sizes import NotOpen
 from rank_models import Net, built, trained
 from rank_support import ranks
 from torch.nn.parallel import DistributedDataParallel
@@ -278,6 +280,35 @@ def _refused_twice(rank, order):
 @pytest.mark.parametrize("order", ["optimize within", "optimize within, together", "compile within"])
 def test_a_call_after_a_refused_one_is_refused_as_well(both, order):
     assert both(_refused_twice, order) == [["refused"] * 2] * 2
+
+
+def _closed_on_one(rank, function, errors):
+    """What becomes of three calls within DDP of a graph for all sizes, which rank 1 cannot compile again at the first of them: the error,
+    or how often the ranks have planned together."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    module, _, x = built(Net, rank)
+    run = lowtide.torch.optimize(module, (x,), ranks="together", budget="8MB", **OPTIONS)
+    run(x[:96]).backward()
+    module.zero_grad()
+    parallel = DistributedDataParallel(run)
+    found = []
+    for attempt in range(3):
+        fails = mock.patch(f"lowtide.torch.{function}", side_effect=errors) if (rank, attempt) == (1, 0) else contextlib.nullcontext()
+        with fails, mock.patch.object(Agreement, "of", wraps=Agreement.of) as together:
+            try:
+                parallel(x[:96]).backward()
+                found.append(together.call_count)
+            except Exception as error:
+                found.append(type(error).__name__)
+    return found
+
+
+def test_where_one_rank_cannot_keep_sizes_open_all_go_on_with_the_code_that_they_have(both):
+    assert both(_closed_on_one, "tracing.open_sizes.OpenSizes.arguments", NotOpen) == [[1, 0, 0]] * 2
+
+
+def test_ranks_plan_again_together_where_one_has_no_code_of_their_plan(both):
+    assert both(_closed_on_one, "graphs.captured_graph.emit", ValueError) == [["CaptureError", 1, 0]] * 2
 
 
 def _reserved(rank):

@@ -185,7 +185,7 @@ def _exact(rank, kind, budget):
             "reports": len(reports), "said": [str(w.message) for w in said if "lowtide" in str(w.message)]}
 
 
-@pytest.mark.parametrize("kind", ["before", "mixed whole", "units mixed prefetch", "offload"])
+@pytest.mark.parametrize("kind", ["before", "mixed whole", "units mixed prefetch", "offload", "mixed offload"])
 def test_a_sharded_model_trains_exactly_within_its_budget(both, kind):
     for found in both(_exact, kind, "act:65%"):
         assert found["exact"] and not found["said"], found
@@ -372,7 +372,8 @@ def _by_blocks(rank, kinds, budget, reserve):
     finally:
         lowtide.torch.set_default()
     return {"exact": all(map(torch.equal, expected, got)), "peak": peak, "eager": eager, "said": [str(w.message) for w in said],
-            "budgets": [report.budget for report in lowtide.torch.reports()[before:]]}
+            "budgets": [report.budget for report in lowtide.torch.reports()[before:]],
+            "peaks": [report.peak for report in lowtide.torch.reports()[before:]]}
 
 
 @pytest.mark.parametrize("kinds", [1, 2, "halves"])
@@ -382,6 +383,12 @@ def test_blocks_of_a_kind_are_planned_together_when_the_first_is_called(both, ki
         assert found["exact"] and found["peak"] <= max(found["budgets"]) < found["eager"], found
         assert len(found["budgets"]) == {1: 1, 2: 2, "halves": 2}[kinds] + 1  # each graph, and the loss
         assert not any("FSDP has gathered" in words for words in found["said"])
+
+
+def test_blocks_leave_room_for_a_loss_that_has_none_beside_them(both):
+    """From the second step on: the first block is planned before the loss is known."""
+    for found in both(_by_blocks, 1, "90%", None):
+        assert found["exact"] and all(peak <= budget for peak, budget in zip(found["peaks"], found["budgets"], strict=True)), found
 
 
 def _numbers_of_blocks(rank):

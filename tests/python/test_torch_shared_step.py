@@ -171,6 +171,31 @@ def test_what_is_no_step_is_refused_on_all_ranks_and_the_model_trains_as_ever(bo
         assert words in said and trains, said
 
 
+def _wrapped_later(rank, when):
+    """What a step of a plain module raises while that and another one, or the other one alone, are wrapped."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    module, other, x = built(Net, rank)
+    wrapped = DistributedDataParallel(module) if when == "before" else None
+    step = lowtide.torch.step(module, torch.optim.SGD(module.parameters(), 0.1), (x,), budget="100%", **OPTIONS)
+    others = DistributedDataParallel(other)
+    if when == "later":
+        step(x)
+        wrapped = DistributedDataParallel(module)
+    try:
+        step(x)
+        words = ""
+    except UpdateError as error:
+        words = str(error)
+    del wrapped, others
+    return words
+
+
+@pytest.mark.parametrize("when", ["before", "later", "never"])
+def test_a_step_of_a_plain_module_does_not_run_while_that_is_wrapped(both, when):
+    for words in both(_wrapped_later, when):
+        assert ("planned for the module without it" in words) == (when != "never"), words
+
+
 def test_one_update_after_the_backward_is_a_moment_of_a_step_under_fsdp2():
     unit = Unit(always=50, gradients=30, whole=100, flat=100, reduced=200)
     for update in (0, 1000):

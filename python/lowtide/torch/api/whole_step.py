@@ -15,7 +15,9 @@ from ..optimizer.after_backward import UpdatesAfterBackward
 from ..optimizer.given import Optimizers, StateHome
 from ..ranks.shared import refuse_shared
 from ..ranks.together import planning, process_group_of
+from ..ranks.wrappers import reduced_elsewhere, watch_wrappers
 from ..settings import Settings, StepOptions
+from ..step_errors import UpdateError
 from ..tracing.fake_step import LossFunction, loss_and_others
 from .entry import compiled_within
 from .shared_step import SharedStep, is_shared
@@ -44,6 +46,7 @@ class Step:
         if not torch.is_grad_enabled():
             raise RuntimeError("a training step under torch.no_grad() would train nothing: call it outside, or the model itself")
         if self._updates is None:
+            self._check_alone()
             loss, *others = map(detached, self._run(*inputs, **named))
         else:
             loss, *others = self._then_updated(self._updates, *inputs, **named)
@@ -52,6 +55,12 @@ class Step:
         for optimizer in self._optimizers:
             optimizer.zero_grad()
         return (loss, *others) if others else loss
+
+    def _check_alone(self) -> None:
+        """Raises UpdateError if ranks have come to share the model since it was planned."""
+        if reduced_elsewhere(self._module.parameters()):
+            raise UpdateError("step would update each rank by gradients of its own: the model is within DistributedDataParallel, and the step was "
+                              "planned for the module without it; give step the wrapped module, lowtide.torch.step(wrapped, ...)")
 
     def _then_updated(self, updates: UpdatesAfterBackward, *inputs: Any, **named: Any) -> list[Any]:
         updates.check()
@@ -82,7 +91,8 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
     share the model (DistributedDataParallel, FSDP2, parameters that are DTensors), gradients are reduced over the ranks first: all of them
     exist, and updates follow the backward one by one (shared_step.py).  Nothing runs before the first call.  Raises BudgetError if no plan keeps the budget; CaptureError if the step cannot be planned;
     ValueError and TypeError for wrong options; ValueError for a trainable parameter of no or of two optimizers.  A call raises
-    UpdateError if gradients exist, or if there are hooks that would be skipped.
+    UpdateError if gradients exist, if there are hooks that would be skipped, or if the model has been wrapped in DistributedDataParallel
+    since.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"step takes a torch.nn.Module, not {type(model).__name__}")
@@ -106,6 +116,7 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
         settings = replace(Settings.of({"budget": budget, "optimizer": given, "update": "backward", "fallback": "error",
                                         **options}), whole=True, state_home=state_home)
         refuse_shared(model, "step")
+        watch_wrappers()
         module = WithLoss(model, loss)
         run = compiled_within(module, settings, inputs, kwargs, Group(ranks=together))
     return Step(module, run, given, reports()[-1])

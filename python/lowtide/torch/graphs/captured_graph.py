@@ -150,8 +150,7 @@ class CapturedGraph:
         with self._lock:
             stale, self._is_stale = self._is_stale, False
             if self._buckets != group.buckets.size:
-                with group.planning_again(self._settings):  # on all ranks, since all have come to run it within DDP
-                    self._compile_anew(list(args))
+                self._compile_with_buckets(list(args))
             elif record.assignment or stale:
                 self._compile_anew(list(args))
         group.forward(record, args)
@@ -167,6 +166,17 @@ class CapturedGraph:
         planner.written |= inputs
         planner.written_results |= results
 
+    def _compile_with_buckets(self, args: list[Any]) -> None:
+        """Anew on all ranks, since all have come to run it within DDP.  After an exception all do so again at the next call, whatever
+        code each of them has by then."""
+        before = self._buckets
+        try:
+            with self._group.planning_again(self._settings):
+                self._compile_anew(args)
+        except BaseException:
+            self._buckets = before
+            raise
+
     def _compile_anew(self, args: list[Any]) -> None:
         """As its group has planned it with others, or as what was written to asks for.  Where sizes cannot stay open with these
         arguments, such as two that share a storage, the code that there is goes on.
@@ -176,10 +186,7 @@ class CapturedGraph:
         shown, fitting = self._shown, self._fitting
         compiled, buckets, parts = self._compiled, self._buckets, self._parts
         try:
-            if self._record.assignment:
-                self._compile_together(args)
-            else:
-                self._compile(args)
+            self._compile_or_refuse(args)
         except (NotOpen, SizeByNumber):
             self._shown, self._fitting, self._record.assignment = shown, fitting, None
             if self._compiled is compiled:
@@ -188,6 +195,18 @@ class CapturedGraph:
             if self._compiled is compiled:
                 self._shown, self._fitting, self._buckets, self._parts = shown, fitting, buckets, parts
                 self._is_stale = True
+            raise
+
+    def _compile_or_refuse(self, args: list[Any]) -> None:
+        """Anew.  Where sizes cannot stay open on this rank, those that plan with it keep the code that they have as well."""
+        try:
+            if self._record.assignment:
+                self._compile_together(args)
+            else:
+                self._compile(args)
+        except (NotOpen, SizeByNumber) as error:
+            if self._group.ranks and not (isinstance(error, NotOpen) and error.on_all):
+                self._group.ranks.refused(CaptureError("the sizes of a graph that serves several cannot stay open with these arguments"))
             raise
 
     def _compile_together(self, args: list[Any]) -> None:
@@ -390,7 +409,7 @@ class CapturedGraph:
         except CaptureError as raised:
             error = self._group.ranks.refused(raised) if self._group.ranks else raised
             if self._open:
-                raise NotOpen from error
+                raise NotOpen(on_all=self._group.ranks is not None) from error
             if self._planner.updates:
                 self._planner.updates.slots = {}
             return fall_back(str(error), self._settings.fallback, None)

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from ...frontend.errors import BudgetError, OverBudgetWarning, size_text
 from ...frontend.planning.constraints import Constraints, given_bytes
 from ...frontend.planning.sharing import Assignment, GraphToPlan, one_after_another, share_budget, signature
 from ...frontend.program import Program
@@ -147,7 +148,10 @@ class Group:
         """A graph that is compiled now, and updates these parameters; find: to be planned with all others before
         anything runs."""
         if self.sharded is not None:
-            return GraphToPlan(program, settings.reserved or 0, gradients)
+            reserved, covers = settings.reserved or 0, 0
+            if isinstance(self.sharded, ShardedBlocks) and self.unit is None:
+                covers = min(reserved, self.sharded.made_outside(inputs))  # a reserve counts what code outside of the blocks makes
+            return GraphToPlan(program, reserved, gradients, covers)
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
         given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
         state += self.buckets.beside(device, settings.reserved)
@@ -173,10 +177,31 @@ class Group:
         if not isinstance(blocks, ShardedBlocks) or unit is None or captured.key in self.assignments:
             return
         blocks.meet(unit, self.code, captured, inputs)
+        self._share_among(blocks, settings, settings.budget)
+
+    def leave_room(self, record: GraphRecord, inputs: list[Any], settings: Settings) -> None:
+        """A graph with these inputs does not keep the budget beside what waits: if that are blocks under FSDP2, they leave it room from the
+        next step on."""
+        blocks, report = self.sharded, record.report
+        if not isinstance(blocks, ShardedBlocks) or self.budget is None or record.to_plan is None or report is None:
+            return
+        blocks.meet_last(self.code, record.to_plan, inputs)
+        try:
+            self._share_among(blocks, settings, self.budget)
+        except BudgetError as error:
+            blocks.forget_last(self.code)
+            warnings.warn(f"lowtide: the budget is not kept: {report.name}, which is compiled beside the blocks of this model, takes "
+                          f"{size_text(report.peak)} of {size_text(self.budget)} with what stands beside it, and no plan of the blocks "
+                          f"leaves it room: {error}", OverBudgetWarning, stacklevel=2)
+            return
+        record.assignment = self.assignments[record.to_plan.key]
+
+    def _share_among(self, blocks: ShardedBlocks, settings: Settings, budget: int | str) -> None:
+        """Share the budget among blocks.  Those that were compiled are compiled again at their next call.  Raises BudgetError."""
         passes, between = blocks.passes()
-        self.assignments = share_budget(passes, settings.budget, settings.order, blocks.fixed, settings.terms_of, between=between,
+        self.assignments = share_budget(passes, budget, settings.order, blocks.fixed, settings.terms_of, between=between,
                                         limits=settings.sharing_limits)
-        self.budget = self.assignments[captured.key].budget
+        self.budget = next(iter(self.assignments.values())).budget
         self.calls.known.leave_out(blocks.gathered_storages())
         for record in self.captured_graphs:
             if record.to_plan and record.report and record.to_plan.key in self.assignments:

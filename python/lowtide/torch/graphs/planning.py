@@ -166,6 +166,8 @@ class GraphPlanner:
             if self.inner:
                 report.inner = self.inner.in_words(program.graph)
         self._note(traced, settings, terms, planned, report, same)
+        if report.peak > report.budget:  # since forwards that wait have saved too much
+            group.leave_room(self._record, traced.inputs, settings)
         return planned
 
     # ---- lower and price

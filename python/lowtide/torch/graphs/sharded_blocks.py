@@ -2,8 +2,8 @@
 
 The first block is compiled when it is called, and the others are not known then.  FSDP2 knows all units of the model.  Those of the same
 class, with parameters of the same shapes, are taken for blocks with the same graph, and are planned with it: each saves as much and
-stands beside the others.  Blocks of another kind share the budget from the next step on.  Code outside of the blocks (an embedding, a head,
-a loss) is not counted: `reserve` is for it.
+stands beside the others.  Blocks of another kind share the budget from the next step on, and so does a compiled loss that finds no room
+beside the blocks.  Other code outside of the blocks (an embedding, a head) is not counted: `reserve` is for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class ShardedBlocks:
         check_units(states)
         self._states, self._held, self._also = states, held, also
         self._numbers = itertools.count()
-        # by the kind of a unit, and by the code that was traced: a unit with a graph break has several graphs, in the order of its code
+        # by the kind of a unit, None for what runs when the forward has ended, and by the code that was traced: a unit with a graph break has
+        # several graphs, in the order of its code
         self._kinds: dict[Any, dict[Any, tuple[GraphToPlan, Run]]] = {}
 
     @property
@@ -59,8 +60,20 @@ class ShardedBlocks:
         unit = next(unit for unit in map(_Of, reversed(self._states)) if module in unit.inside)
         self._kinds.setdefault(unit.kind, {})[code] = captured, self._known().run_of(next(self._numbers), args)
 
+    def meet_last(self, code: Any, captured: GraphToPlan, args: Iterable[Any]) -> None:
+        """The same of a graph that runs when the forward has ended, such as the loss."""
+        self._kinds.setdefault(None, {})[code] = captured, self._known().run_of(next(self._numbers), args)
+
+    def forget_last(self, code: Any) -> None:
+        """It has no part in the budget."""
+        del self._kinds[None][code]
+
+    def made_outside(self, args: Iterable[Any]) -> int:
+        """Bytes of these that code outside of the blocks has made."""
+        return self._known().run_of(0, args).made
+
     def passes(self) -> tuple[list[Pass], list[Between]]:
-        """Those of a step of all units that have one of the graphs met."""
+        """Those of a step of all units that have one of the graphs met, and of the graphs behind them."""
         step, first = self._empty(), True
         groups, _ = units_of(self._states)
         index = {id(group): i for i, group in enumerate(groups)}
@@ -78,6 +91,8 @@ class ShardedBlocks:
                 step.note(Event("leave", of))
         for of in of_state[0]:
             step.note(Event("leave", of))
+        for _, run in self._kinds.get(None, {}).values():
+            step.add(run)
         return step.passes({run.number: captured for graphs in self._kinds.values() for captured, run in graphs.values()})
 
     def _empty(self) -> ShardedStep:

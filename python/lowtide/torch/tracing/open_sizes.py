@@ -37,11 +37,11 @@ OfSizes = Callable[..., Any]  # a function of these
 
 
 class NotOpen(BaseException):
-    """The graph has to be traced for these sizes alone.  always: and so for any others."""
+    """The graph has to be traced for these sizes alone.  always: and so for any others.  on_all: all ranks that plan together know why."""
 
-    def __init__(self, always: bool = True) -> None:
+    def __init__(self, always: bool = True, on_all: bool = False) -> None:
         super().__init__()
-        self.always = always
+        self.always, self.on_all = always, on_all
 
 
 class OpenSizes(Symbols):
