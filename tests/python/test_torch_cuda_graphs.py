@@ -3,6 +3,9 @@
 As on a GPU nothing is computed while it records, and the host cannot read.
 """
 
+import collections
+import weakref
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -192,6 +195,35 @@ def test_what_moves_or_changes_is_recorded_anew_and_what_cannot_be_runs_as_ever(
         mine, step = optimized(module, inputs, cuda_graph=True)
         with pytest.warns(lowtide.torch.LowtideWarning, match="the step is not recorded .*RuntimeError: operation not permitted"):
             assert equal(steps(mine, step, inputs, 4), expected)
+
+
+def test_what_a_forward_saved_stays_until_a_backward_that_cannot_be_recorded_has_run(monkeypatch):
+    """It lies in the pool of the forward's graph, whose memory is anyone's once the graph is gone."""
+    module, inputs = fresh(layers)
+    plain, step = optimized(module, inputs)
+    expected = steps(plain, step, inputs, 4)
+    record, backward, pools, stood = StandIn.record, recorded.Recorded.backward, [], []
+
+    def refuses_backwards(self, run):
+        if self.before is None:
+            pools.append(weakref.ref(self))
+            return record(self, run)
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    def watched(self, run, tangents):
+        def as_ever(args):
+            stood.extend(pool() is not None for pool in pools[len(stood):])
+            return run(args)
+
+        return backward(self, as_ever, tangents)
+
+    StandIn.made = collections.deque(maxlen=0)  # which keeps none alive
+    monkeypatch.setattr(StandIn, "record", refuses_backwards)
+    monkeypatch.setattr(recorded.Recorded, "backward", watched)
+    mine, step = optimized(module, inputs, cuda_graph=True)
+    with pytest.warns(lowtide.torch.LowtideWarning, match="the step is not recorded .*RuntimeError: operation not permitted"):
+        assert equal(steps(mine, step, inputs, 4), expected)
+    assert stood == [True]
 
 
 @pytest.mark.parametrize("make", [lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.9),

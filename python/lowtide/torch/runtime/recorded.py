@@ -102,7 +102,10 @@ class Recorded:
                                    "forward had saved; leave cuda_graph out where graphs are retained")
             self._is_to_come = False
             if self._backward is None and not self._record_backward(run, args, count):
-                return run(args)
+                try:
+                    return run(args)
+                finally:
+                    self._forward = None  # in whose pool the saved values lie
             assert self._backward is not None, "as it was recorded"
             del args[:count]
             return [t.clone() if isinstance(t, torch.Tensor) else t for t in self._backward.replay(args)]
@@ -116,7 +119,6 @@ class Recorded:
         try:
             self._backward, _ = _Side.record(run, args[count:], (), graph, saved)
         except Exception as error:
-            self._forward = None
             self._give_up(error)
             return False
         return True
