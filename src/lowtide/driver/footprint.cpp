@@ -48,11 +48,11 @@ constexpr double kMeasureShare = 0.25;  // of what is left
 constexpr std::ptrdiff_t kWalks = 4;
 constexpr double kWalkShare = 0.5, kWalkMeasureShare = 0.01;
 
-// Rounded up, so that a budget of so many MiB is enough.
+// The MiB are rounded up, so that a budget of so many is enough.
 std::string size_text(Bytes bytes) {
-  const std::int64_t unit = layout::kMiB.count();
-  return bytes < layout::kMiB ? std::to_string(bytes.count()) + " bytes"
-                              : std::to_string((bytes.count() + unit - 1) / unit) + " MiB";
+  const std::int64_t unit = layout::kMiB.count(), mib = (bytes.count() + unit - 1) / unit;
+  const std::string exact = std::to_string(bytes.count()) + " bytes";
+  return bytes < layout::kMiB ? exact : std::to_string(mib) + " MiB (" + exact + ")";
 }
 
 struct Candidate {
