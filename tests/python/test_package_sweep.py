@@ -106,8 +106,14 @@ def processes():
     return found
 
 
-def test_a_worker_that_is_killed_costs_its_task_alone(graph, tmp_path):
-    grid = {"graph": {"long": graph}, "budget": "60%", "work": [10**13, 1000, 1001, 1002]}
+@pytest.fixture
+def unending():
+    """A graph whose search at 70 % proves nothing before its work ends."""
+    return lowtide.generate("layered", ops=400, seed=1)
+
+
+def test_a_worker_that_is_killed_costs_its_task_alone(unending, tmp_path):
+    grid = {"graph": {"long": unending}, "budget": "70%", "work": [10**13, 1000, 1001, 1002]}
     killed = threading.Event()
 
     def killer():
@@ -128,10 +134,10 @@ def test_a_worker_that_is_killed_costs_its_task_alone(graph, tmp_path):
     assert processes() == []
 
 
-def test_workers_end_with_the_sweep(tmp_path, graph):
-    graph.save(tmp_path / "g.json")
+def test_workers_end_with_the_sweep(tmp_path, unending):
+    unending.save(tmp_path / "g.json")
     code = ("import lowtide\n"
-            f"lowtide.sweep({{'graph': {str(tmp_path / 'g.json')!r}, 'budget': '60%', 'work': 10**13}}, workers=1)")
+            f"lowtide.sweep({{'graph': {str(tmp_path / 'g.json')!r}, 'budget': '70%', 'work': 10**13}}, workers=1)")
     run = subprocess.Popen([sys.executable, "-c", code])
     worker = None
     end = time.monotonic() + 120
