@@ -115,6 +115,7 @@ void find_stretches(const TransformedGraph& transformed, Run& run) {
 
 std::vector<Applied> applied_by(const std::vector<Transform>& transforms, const Run& run) {
   std::vector<Applied> all;
+  all.reserve(transforms.size());
   for (const Transform& transform : transforms)
     all.push_back({.what = describe(transform), .ops = 0, .first = 0, .last = 0, .peak = {}});
   for (const auto& parts : run.transformed->parts)
@@ -172,7 +173,7 @@ std::string group_of(const Graph& graph, OpId id) {
 }
 
 // Adds up what is called alike, and puts the most time first.
-std::vector<Recomputed> add_up(std::vector<Recomputed> parts) {
+std::vector<Recomputed> add_up(const std::vector<Recomputed>& parts) {
   std::unordered_map<std::string_view, std::size_t> places;
   std::vector<Recomputed> sums;
   std::int64_t all = 0;

@@ -116,6 +116,7 @@ void Writer::plot_over_time() {
   const std::vector<Bytes> before = live_by_time(own.timeline, duration, kStretches),
                            live = live_by_time(run_.timeline, duration, kStretches);
   std::vector<std::size_t> again;
+  again.reserve(run_.recomputed_steps.size());
   for (const std::size_t step : run_.recomputed_steps)
     again.push_back(stretch_of(run_.timeline.begin[step], duration, kStretches));
   const Lanes& lanes = run_.lanes;
