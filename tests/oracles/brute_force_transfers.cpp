@@ -177,7 +177,7 @@ class Search {
     first.live = rules_.start;
     first.host = first.space = rules_.on_host;
     if (bytes_in_use(first) > budget_ || !host_holds(first)) return false;
-    reach(std::move(first));
+    reach(first);
     while (!queue_.empty()) {
       const std::size_t at = queue_.top().second;
       queue_.pop();
@@ -304,13 +304,13 @@ class Search {
         to.out = to.settled[t] = std::max(to.out, to.exists[t]) + rules_.out[t];
         to.host |= one;
         to.space |= one;
-        if (host_holds(to)) reach(std::move(to));
+        if (host_holds(to)) reach(to);
       } else if ((from.host & one) != 0 && (!sparing_ || useful(t, from.computed))) {
         make_room(from, 0, freeable(from), rules_.bytes[t], [&](Mask gone) {
           State to = next({gone, StepKind::prefetch, t});
           to.in = to.settled[t] = to.exists[t] = std::max(to.in, to.compute) + rules_.in[t];
           to.live |= one;
-          reach(std::move(to));
+          reach(to);
         });
       }
     }
@@ -355,7 +355,7 @@ class Search {
         to.host &= ~op.mutates;
         for_each(op.makes | op.mutates, [&](std::size_t t) { to.exists[t] = end; });
         to.computed |= bit(i);
-        reach(std::move(to));
+        reach(to);
       });
     };
     in_place(in_place, 0, 0, 0);
@@ -383,7 +383,7 @@ class Search {
     return true;
   }
 
-  void reach(State&& state) {
+  void reach(State state) {
     round(state);
     std::vector<std::size_t>& same =
         index_[{state.live, state.host, rules_.host_budget ? state.space : 0, state.computed}];
@@ -394,7 +394,7 @@ class Search {
     });
     same.push_back(states_.size());
     queue_.emplace(std::pair(estimate(state), -std::popcount(state.computed)), states_.size());
-    states_.push_back(std::move(state));
+    states_.push_back(state);
   }
 
   const Rules& rules_;

@@ -209,6 +209,7 @@ class Drawing {
     const auto renumber = [](const std::vector<std::size_t>& hidden,
                              const std::vector<std::size_t>& number) {
       std::vector<std::int64_t> result;
+      result.reserve(hidden.size());
       for (std::size_t i : hidden) result.push_back(size(number[i]));
       return result;
     };

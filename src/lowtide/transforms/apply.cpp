@@ -68,7 +68,10 @@ class Application {
     pending_.reset();
     made_ = std::move(made);
   }
-  TransformedGraph take() { return made_ ? std::move(*made_) : *before_; }
+  TransformedGraph take() {
+    if (made_) return std::move(*made_);
+    return *before_;
+  }
 
  private:
   const TransformedGraph& now() const { return made_ ? *made_ : *before_; }

@@ -96,6 +96,7 @@ class Substitution {
   void add(const Replacement::Made& made, const std::vector<PartOf>& parts) {
     const auto mapped = [&](const std::vector<TensorId>& ids) {
       std::vector<TensorId> found;
+      found.reserve(ids.size());
       for (const TensorId id : ids) found.push_back(index_of(id));
       return found;
     };
