@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kNoPlanYet = "no plan within the budget yet";
 
-std::string progress_text(const Graph& graph, const solve::Progress& progress) {
-  const Ticks base = own_duration(graph), bound = progress.bound.duration;
+std::string progress_text(Ticks base, const solve::Progress& progress) {
+  const Ticks bound = progress.bound.duration;
   const std::string bound_text = fmt::format("bound {:.2f} %", overhead_percent(bound, base));
   if (progress.plan == nullptr) return fmt::format("{}   {}", kNoPlanYet, bound_text);
   const Cost& cost = progress.cost;
@@ -26,10 +26,10 @@ std::string progress_text(const Graph& graph, const solve::Progress& progress) {
 }  // namespace
 
 SearchLine::SearchLine(const Graph& graph, bool show)
-    : graph_(graph), show_(show), line_(kNoPlanYet, show) {}
+    : base_(own_duration(graph)), show_(show), line_(kNoPlanYet, show) {}
 
 void SearchLine::update(const solve::Progress& progress) {
-  if (show_) line_.update(progress_text(graph_, progress));
+  if (show_) line_.update(progress_text(base_, progress));
 }
 
 }  // namespace lowtide::cli

@@ -9,14 +9,14 @@ namespace lowtide::cli {
 
 class SearchLine {
  public:
-  // If `show` is false, as on a pipe, nothing is printed. The graph must outlive this object.
+  // If `show` is false, as on a pipe, nothing is printed.
   SearchLine(const Graph& graph, bool show);
 
   // The solver's thread calls it.
   void update(const solve::Progress& progress);
 
  private:
-  const Graph& graph_;
+  Ticks base_;  // the base duration
   bool show_;
   LiveLine line_;
 };

@@ -75,11 +75,12 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
     fmt::print("reserved   {}\n", report::exact_bytes_text(*file.claims.reserved));
   if (file.budget) fmt::print("budget     {}\n", report::exact_bytes_text(*file.budget));
   fmt::print("duration   {}\n", report::ticks_text(verdict.cost->duration, graph.tick()));
+  const Ticks base = own_duration(graph);
   fmt::print("overhead   {}\n",
-             report::percent_text(overhead_percent(verdict.cost->duration, own_duration(graph))));
+             report::percent_text(overhead_percent(verdict.cost->duration, base)));
   if (const auto& full = file.claims.duration_full_link)
     fmt::print("full link  {}, overhead {}\n", report::ticks_text(*full, graph.tick()),
-               report::percent_text(overhead_percent(*full, own_duration(graph))));
+               report::percent_text(overhead_percent(*full, base)));
   if (verdict.cost->host_peak.count() > 0)
     fmt::print("host       {}\n", report::bytes_text(verdict.cost->host_peak));
 }

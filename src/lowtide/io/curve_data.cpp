@@ -23,9 +23,9 @@ struct Figures {
   std::optional<double> overhead, bound_overhead, gap;
 };
 
-Figures figures_of(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
+// base: the base duration.
+Figures figures_of(Ticks base, Bytes own_peak, const TradeoffPoint& point) {
   const Outcome& outcome = point.outcome;
-  const Ticks base = own_duration(graph);
   Figures figures;
   figures.share = own_peak.count() == 0 ? 100
                                         : 100 * static_cast<double>(point.budget.count()) /
@@ -57,8 +57,8 @@ Json host_budget_json(const Terms& terms) {
 }
 
 // `whole`: a Tradeoff or a Fit.
-Json point_json(const Graph& graph, const auto& whole, const TradeoffPoint& point) {
-  const Figures figures = figures_of(graph, whole.own_peak, point);
+Json point_json(Ticks base, const auto& whole, const TradeoffPoint& point) {
+  const Figures figures = figures_of(base, whole.own_peak, point);
   Json transforms = Json::array();
   if (point.outcome.plan)
     for (const auto some : together(point.outcome.plan->transforms))
@@ -95,18 +95,19 @@ std::string line(const Json& json) {
 }  // namespace
 
 std::string curve_json(const Graph& graph, const Tradeoff& curve, const RunFacts& facts) {
+  const Ticks base = own_duration(graph);
   Json points = Json::array();
   for (const TradeoffPoint& point : std::views::reverse(curve.points))
-    points.push_back(point_json(graph, curve, point));
+    points.push_back(point_json(base, curve, point));
   Json json = {{"graph", graph.name()},
                {"order", to_string(curve.terms.order)},
                {"techniques", names_of(curve.terms)},
                {"host_budget", host_budget_json(curve.terms)},
                {"seed", facts.seed},
-               {"base_duration", own_duration(graph).count()},
+               {"base_duration", base.count()},
                {"own_peak", curve.own_peak.count()},
                {"points", points},
-               {"smallest", curve.smallest ? point_json(graph, curve, *curve.smallest) : Json()},
+               {"smallest", curve.smallest ? point_json(base, curve, *curve.smallest) : Json()},
                {"floor", curve.floor.count()},
                {"stopped_by", to_string(curve.stopped_by)},
                {"time_s", facts.seconds}};
@@ -116,16 +117,17 @@ std::string curve_json(const Graph& graph, const Tradeoff& curve, const RunFacts
 
 std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,
                      std::string_view plan_file) {
+  const Ticks base = own_duration(graph);
   Json json = {{"graph", graph.name()},
                {"order", to_string(fit.terms.order)},
                {"techniques", names_of(fit.terms)},
                {"host_budget", host_budget_json(fit.terms)},
                {"seed", facts.seed},
-               {"base_duration", own_duration(graph).count()},
+               {"base_duration", base.count()},
                {"own_peak", fit.own_peak.count()},
                {"time_limit", fit.time_limit.count()},
                {"found", fit.point.has_value()}};
-  if (fit.point) json.update(point_json(graph, fit, *fit.point));
+  if (fit.point) json.update(point_json(base, fit, *fit.point));
   json["floor"] = fit.floor.count();
   json["smallest_proven"] = fit.proven();
   json["stopped_by"] = to_string(fit.stopped_by);
@@ -136,13 +138,14 @@ std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,
 }
 
 std::string curve_csv(const Graph& graph, const Tradeoff& curve) {
+  const Ticks base = own_duration(graph);
   const bool is_live = curve.footprint == Footprint::live;
   std::string out = fmt::format(
       "budget,share_percent,status,peak,duration,overhead_percent,bound,bound_percent{}\n",
       is_live ? "" : fmt::format(",{}", to_string(curve.footprint)));
   const auto text = [](const auto& value) { return value ? fmt::format("{}", *value) : ""; };
   const auto row = [&](const TradeoffPoint& point) {
-    const Figures figures = figures_of(graph, curve.own_peak, point);
+    const Figures figures = figures_of(base, curve.own_peak, point);
     out += fmt::format("{},{},{},{},{},{},{},{}{}\n", point.budget.count(), figures.share,
                        to_string(point.outcome.status), text(figures.peak), text(figures.duration),
                        text(figures.overhead), text(figures.bound), text(figures.bound_overhead),

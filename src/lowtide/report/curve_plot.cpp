@@ -101,6 +101,7 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
       glyphs_(style.unicode ? kUnicode : kAscii),
       width_(std::max<std::size_t>(style.width, 40)),
       rows_(std::max<std::size_t>(style.height, 4)) {
+  const Ticks base = own_duration(graph);
   const auto add = [&](const TradeoffPoint& point) {
     const Outcome& outcome = point.outcome;
     Mark mark;
@@ -108,9 +109,8 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
     mark.planned = outcome.plan.has_value();
     mark.needs = mark.planned ? point.needs() : point.budget;
     mark.proven = outcome.status == Status::optimal;
-    mark.overhead = overhead_percent(outcome.cost.duration, own_duration(graph));
-    if (is_bounded(outcome, own_duration(graph)))
-      mark.bound = overhead_percent(outcome.bound.duration, own_duration(graph));
+    mark.overhead = overhead_percent(outcome.cost.duration, base);
+    if (is_bounded(outcome, base)) mark.bound = overhead_percent(outcome.bound.duration, base);
     marks_.push_back(mark);
   };
   for (const TradeoffPoint& point : curve.points) add(point);

@@ -55,9 +55,8 @@ std::string footprint_row(const auto& whole) {
                               : "what PyTorch's caching allocator takes" + settings);
 }
 
-std::string table_row(const Graph& graph, const Tradeoff& curve, const TradeoffPoint& point) {
+std::string table_row(Ticks base, const Tradeoff& curve, const TradeoffPoint& point) {
   const Outcome& outcome = point.outcome;
-  const Ticks base = own_duration(graph);
   std::string overhead = "-", bound = "-", peak = "-", taken = "-";
   if (outcome.plan) {
     overhead = percent_text(overhead_percent(outcome.cost.duration, base));
@@ -74,6 +73,7 @@ std::string table_row(const Graph& graph, const Tradeoff& curve, const TradeoffP
 }  // namespace
 
 std::string curve_text(const Graph& graph, const Tradeoff& curve, const TerminalStyle& style) {
+  const Ticks base = own_duration(graph);
   std::string out = head(graph, style);
   out += fmt::format("{:<10} {}, the peak without a plan\n", "baseline",
                      exact_bytes_text(curve.own_peak));
@@ -83,7 +83,7 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
   out += fmt::format("\n{:>10} {:>8} {:>11} {:>10} {:>10}{}  {}\n", "budget", "share", "overhead",
                      "bound", "peak", taken_column(curve, to_string(curve.footprint)), "status");
   for (const TradeoffPoint& point : std::views::reverse(curve.points))
-    out += table_row(graph, curve, point);
+    out += table_row(base, curve, point);
   out += "\n";
   for (const TradeoffPoint& point : std::views::reverse(curve.points))
     if (!point.outcome.note.empty() && point.outcome.status == Status::unknown)
@@ -96,7 +96,7 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
   });
   if (noted != curve.points.end())
     out += wrap(fmt::format("{:<10} {}", "note", noted->outcome.note), style.width, style.unicode);
-  if (const auto least = least_without_overhead(curve, own_duration(graph)))
+  if (const auto least = least_without_overhead(curve, base))
     out += fmt::format("{:<10} {}, {}: the smallest {} found without overhead\n", "full speed",
                        exact_bytes_text(*least), share_text(*least, curve.own_peak),
                        curve.footprint == Footprint::live ? "peak" : "footprint");
@@ -105,7 +105,7 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
     const Ticks duration = curve.smallest->outcome.cost.duration;
     out += fmt::format("{:<10} {}, {}, overhead {}{}\n", "smallest", exact_bytes_text(budget),
                        share_text(budget, curve.own_peak),
-                       percent_text(overhead_percent(duration, own_duration(graph))),
+                       percent_text(overhead_percent(duration, base)),
                        in_range(curve, budget)                ? ""
                        : budget < curve.points.front().budget ? "; below this range"
                                                               : "; above this range");
