@@ -50,12 +50,12 @@ def set_default(*, budget: int | str | None = None, **options: Unpack[DefaultOpt
     defaults.replace(given)
     if importlib.util.find_spec("accelerate") is not None:
         add_member(importlib.import_module("accelerate.utils").DynamoBackend, _NAME)
-    _be_taken_by_torchtitan()
+    _register_with_torchtitan()
 
 
-def _be_taken_by_torchtitan() -> None:
-    """Let torchtitan compile flex attention with our backend.  It refuses all names but two, since other backends have no kernel of it;
-    fused kernels do."""
+def _register_with_torchtitan() -> None:
+    """Let torchtitan compile flex attention with our backend.  torchtitan accepts two names alone, since other backends have no kernel of
+    flex attention; Lowtide has one, with fused kernels."""
     module, name = sys.modules.get(_OF_TORCHTITAN[0]), _OF_TORCHTITAN[1]
     real = getattr(module, name, None)
     if real is None or hasattr(real, _OURS):

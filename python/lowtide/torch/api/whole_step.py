@@ -89,7 +89,9 @@ def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
 
     Each gradient is freed as soon as it is used, so the step holds one gradient, and the workspace of one update, at a time.  Where ranks
     share the model (DistributedDataParallel, FSDP2, parameters that are DTensors), gradients are reduced over the ranks first: all of them
-    exist, and updates follow the backward one by one (shared_step.py).  Nothing runs before the first call.  Raises BudgetError if no plan keeps the budget; CaptureError if the step cannot be planned;
+    exist, and updates follow the backward one by one (shared_step.py).  Nothing runs before the first call.
+
+    Raises BudgetError if no plan keeps the budget; CaptureError if the step cannot be planned;
     ValueError and TypeError for wrong options; ValueError for a trainable parameter of no or of two optimizers.  A call raises
     UpdateError if gradients exist, if there are hooks that would be skipped, or if the model has been wrapped in DistributedDataParallel
     since.

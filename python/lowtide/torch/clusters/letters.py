@@ -4,7 +4,7 @@ Dimensions of the nodes of a cluster's graph belong together if the same index o
 of such dimensions that reaches each result, or of which the result is a sum.  A view may join a dimension with those behind it: the
 slices of such a letter are blocks of neighbouring indices, and the graph file describes the tensor with a dimension of its own for them.
 
-What no rule is known of keeps its dimensions out of all letters.
+The dimensions of an op without a rule belong to no letter.
 """
 
 from __future__ import annotations

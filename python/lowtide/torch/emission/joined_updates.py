@@ -1,4 +1,4 @@
-"""One call for updates that follow one another, so that the host calls each optimizer once for them."""
+"""One call of an optimizer for updates that follow one another, where the host would make one for each."""
 
 from __future__ import annotations
 

@@ -180,8 +180,8 @@ class Group:
         self._share_among(blocks, settings, settings.budget)
 
     def leave_room(self, record: GraphRecord, inputs: list[Any], settings: Settings) -> None:
-        """A graph with these inputs does not keep the budget beside what waits: if that are blocks under FSDP2, they leave it room from the
-        next step on."""
+        """A graph with these inputs does not keep the budget beside what other graphs have saved.  Blocks under FSDP2 leave it room from
+        the next step on; other graphs do not."""
         blocks, report = self.sharded, record.report
         if not isinstance(blocks, ShardedBlocks) or self.budget is None or record.to_plan is None or report is None:
             return

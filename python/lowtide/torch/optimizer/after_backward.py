@@ -1,8 +1,8 @@
 """Updates after the backward, one parameter at a time, where ranks share the model.
 
 Under DistributedDataParallel, FSDP2 and tensor parallelism a gradient is whole, or this rank's part of it, only when other ranks have
-added theirs, which hooks and collectives see to.  So all gradients exist before the first update.  One update at a time then takes the
-workspace of one parameter, where `optimizer.step()` with `foreach` takes that of all.
+added theirs, by hooks and collectives.  So all gradients exist before the first update.  One update at a time then takes the
+workspace of one parameter, while `optimizer.step()` with `foreach` takes the workspaces of all parameters.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class UpdatesAfterBackward:
                               "set_requires_gradient_sync(False)); what is to add up over microbatches needs lowtide.torch.optimize")
 
     def run(self) -> None:
-        """Update each parameter that has a gradient, and drop that."""
+        """Update each parameter that has a gradient, and drop the gradient."""
         for optimizer, group, p in self._parameters():
             if p.grad is not None:
                 step_of_some(optimizer, [(group, p)])

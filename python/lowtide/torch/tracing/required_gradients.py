@@ -3,7 +3,7 @@
 A reentrant checkpoint computes gradients only if one of its inputs requires them, and the output of a frozen embedding requires none.
 So Transformers and PEFT hook the embedding when gradient checkpointing is turned on: `output.requires_grad_(True)`.  Dynamo breaks the
 graph there, since the tensor becomes a leaf whose gradient some code might read.  The hook itself reads none, and a traced checkpoint
-needs none: a hook with no other statement is passed over where Lowtide is what compiles.
+needs none.  A hook with no other statement is passed over if Lowtide is the compiler.
 """
 
 from __future__ import annotations
