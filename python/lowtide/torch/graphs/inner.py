@@ -14,7 +14,6 @@ import torch
 
 import lowtide
 
-from ...frontend.techniques import TRANSFORMS
 from ..settings import Settings
 from ..tensors.effects import ranks
 
@@ -49,8 +48,6 @@ def first_choice(settings: Settings, device: torch.device, sizes_open: bool) -> 
         return Choice(False, f"costs={settings.costs!r} measure no kernels")
     if ranks() > 1:
         return Choice(False, "each of several ranks would measure for itself, and all run the same kernels")
-    if settings.techniques & TRANSFORMS:
-        return Choice(False, f"techniques name {', '.join(sorted(settings.techniques & TRANSFORMS))}")
     if settings.layout == "exact":
         return Choice(False, "layout='exact' knows no temporaries of fused kernels")
     return Choice(False, "one plan serves all sizes") if sizes_open else Choice(True)
