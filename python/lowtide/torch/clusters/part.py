@@ -16,9 +16,10 @@ from torch import fx
 from ...frontend.errors import CaptureError
 from ..tensors.operators import arguments_of
 from .cluster import Cluster, cluster_of, mode_of
+from .dimension_rules import SIZES
 from .form import key_of
 from .kinds import name_of
-from .letters import SIZES, Letters, letters_of
+from .letters import Letters, letters_of
 
 aten = torch.ops.aten
 
