@@ -127,6 +127,27 @@ def test_what_no_rule_is_known_of_has_no_letters():
             assert "a" not in text.partition(">")[2][:1], text  # the first dimension
 
 
+def test_a_captured_graph_may_have_draws_apart_so_that_their_readers_have_letters(monkeypatch):
+    def clusters(**options):
+        return clusters_of(lowtide.torch.capture(*fresh(lambda: head(p=0.1)), fused=True, **options))
+
+    drawing = [cluster for cluster in clusters() if "inductor_random" in cluster.names]
+    assert len(drawing) == 2 and not any(map(text_of, drawing))  # forward and backward draw the same mask
+    apart = clusters(in_parts=True)
+    (draw,) = (cluster for cluster in apart if "inductor_random" in cluster.names)
+    assert [t.dtype for t in draw.results] == [torch.bool]  # of a byte, whatever its readers make of it
+    assert [text_of(cluster) for cluster in apart if "erf" in cluster.names] == ["a.b,a.b->a.b", "a.b,a.b,a.b->a.b,.b"]
+    with pytest.raises(ValueError, match="in_parts=True is for fused=True"):
+        lowtide.torch.capture(*head(), in_parts=True)
+
+    asked = []
+    original = lowtide.torch.api.explain.capture_program
+    monkeypatch.setattr(lowtide.torch.api.explain, "capture_program", lambda *a, **k: asked.append(k["in_parts"]) or original(*a, **k))
+    for techniques in (None, "default,split"):
+        lowtide.torch.explain(*head(batch=2), costs="flops", fused=True, techniques=techniques, show=False, time=0.1, points=2)
+    assert asked == [False, True]
+
+
 @needs_compiler
 def test_a_step_in_parts_is_compiled_once_for_all_parts():
     module, inputs = fresh(lambda: head(p=0.1, batch=32))

@@ -106,6 +106,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--state-home", choices=("device", "host"), default="device",
                         help="where the state of --update is between steps (default: device)")
     parser.add_argument("--fused", action="store_true", help="with clusters of ops that Inductor makes kernels of as ops")
+    parser.add_argument("--in-parts", action="store_true",
+                        help="with --fused: random numbers are drawn by ops of their own, so that plans may split what reads them")
     parser.add_argument("--mesh", type=_meshes, metavar="DPxTP",
                         help="the step of one of data-parallel times tensor-parallel ranks; of a table a list: 64x1,8x8")
     parser.add_argument("--shard", metavar="NAME",
@@ -159,8 +161,8 @@ def main(arguments: list[str] | None = None) -> int:
             name = options.name or (f"{title}, {DTYPES[options.dtype]}{', fused' if options.fused else ''}, "
                                     f"{DEVICES[options.device].title}{words}")
             return capture(build, name=name, costs=options.device, dtype=options.dtype, optimizer=options.optimizer,
-                           update=options.update, state_home=options.state_home, fused=options.fused, mesh=mesh,
-                           shard=shard)
+                           update=options.update, state_home=options.state_home, fused=options.fused, in_parts=options.in_parts,
+                           mesh=mesh, shard=shard)
 
         if options.budget is not None:
             limits = {key: getattr(options, key) for key in ("time", "work") if getattr(options, key) is not None}

@@ -34,7 +34,7 @@ from ..tracing.fake_step import Built, LossFunction, Numbers, trace_step
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             kwargs: Mapping[str, Any] | None = None, costs: str = "a100", dtype: Numbers = "f32",
             optimizer: Optimizer = None, update: Update = None, state_home: StateHome = "device", name: str = "",
-            fused: bool = False, mesh: tuple[int, int] | None = None,
+            fused: bool = False, in_parts: bool = False, mesh: tuple[int, int] | None = None,
             shard: Literal["fsdp", "ddp"] | Shard | None = None) -> lowtide.Graph:
     """The Lowtide graph of one training step: forward, barrier, backward, and the updates if requested.
 
@@ -54,6 +54,8 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     state_home: the place of the state of `update` between steps, "device" or "host".
     name: the graph's name, for people.
     fused: with clusters of ops that Inductor makes kernels of as ops (inner="fused").  None is compiled unless `costs` are measured.
+    in_parts: with `fused`, for plans that split: random numbers are drawn by clusters of their own, so that those which read them may be
+        split.  It takes a little more time and memory; without it each cluster draws for itself.
     mesh: (dp, tp): the step of one rank of dp times tp, of which tp divide modules and dp divide the batch.  The inputs are those of
         one rank.
     shard: what each of these ranks holds: "fsdp" (the default), "ddp", or a Shard.
@@ -64,12 +66,15 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     check_update(update, state_home)
     if update is not None and optimizer is not None:
         raise ValueError("give optimizer or update, not both: with update the state is in the graph")
+    if in_parts and not fused:
+        raise ValueError("in_parts=True is for fused=True; other ops may be split as they are")
     ranks = ranks_of_mesh(mesh, shard)
     if ranks is not None and (update is not None or isinstance(optimizer, (list, torch.optim.Optimizer))):
         raise ValueError("with a mesh give the optimizer by name, optimizer=\"adamw\": ranks hold parts of its state")
     rank = None if ranks is None else _Rank(ranks)
     program = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
-                              name=name or name_of(model), update=update, state_home=state_home, fused=fused, localize=rank)
+                              name=name or name_of(model), update=update, state_home=state_home, fused=fused, in_parts=in_parts,
+                              localize=rank)
     if rank is None:
         return with_optimizer(program, optimizer)
     graph = program.graph
@@ -93,14 +98,14 @@ class _Rank:
 
 def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: str = "f32", name: str = "",
                     real: bool = False, update: Update = None, state_home: str = "device", fused: bool = False,
-                    localize: Callable[[torch.nn.Module], None] | None = None) -> Program:
+                    in_parts: bool = False, localize: Callable[[torch.nn.Module], None] | None = None) -> Program:
     """The lowered program of a step; arguments as of `capture`.  real: may "auto" costs run kernels here?"""
     price = pricing(costs, torch.device("cpu"), real)
     rules = Rules(home=state_home)
     joint = trace_step(build if update is None else _reading(build, rules, update), dtype, localize=localize, **traced_for(fused))
     if fused:
         try:
-            joint = with_clusters(joint, (), price.real)
+            joint = with_clusters(joint, (), price.real, in_parts)
         except NotClustered as error:
             raise CaptureError(f"no clusters of its ops could be formed: {error}") from error
     (output,) = joint.graph.find_nodes(op="output")

@@ -136,10 +136,12 @@ def _without_inputs(kinds: Kinds) -> set[fx.Node]:
 
 
 def _drawing(kinds: Kinds, producers: set[fx.Node]) -> set[fx.Node]:
-    """Of producers without inputs those that draw from seeds, and what is made of these."""
+    """Of producers without inputs those that draw from seeds, and what is smaller than the draws that it is made of: masks.  What readers
+    make of masks, as large or larger, they make for themselves."""
     found: set[fx.Node] = set()
     for node in kinds.nodes:
-        if node in producers and any(source in found or source.meta.get(SEED) for source in kinds.sources(node)):
+        if node in producers and any(source.meta.get(SEED) or source in found and size_of(node) < size_of(source)
+                                     for source in kinds.sources(node)):
             found.add(node)
     return found
 
@@ -271,7 +273,7 @@ def _compute_again(found: Groups, returned: set[fx.Node]) -> None:
     kinds = found.kinds
     for value in kinds.nodes:
         if value not in found.of or value in kinds.late or value in returned or value in found.copied \
-                or found.of[value].writes or _is_kept(value):
+                or found.of[value].writes or found.of[value].draws or _is_kept(value):
             continue
         mine = found.of[value]
         outside = [r for r in kinds.readers.get(value, ()) if found.of.get(r) is not mine and r not in found.copied]
