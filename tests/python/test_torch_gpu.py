@@ -187,6 +187,18 @@ def test_allocations_in_one_block_keep_the_bits(name, layout):
     assert bool(held) == (layout == "exact"), "allocations landed where they were planned to"
 
 
+@pytest.mark.parametrize("name", ["gpt", "cnn"])
+def test_a_recorded_step_is_laid_out_in_the_memory_of_its_graph(name):
+    module, inputs = MODELS[name]()
+    torch.use_deterministic_algorithms(False)
+    plain = twin(module)
+    expected = train(plain, inputs, planned(plain, inputs, "60%")[0], steps=6)
+    step, report = planned(module, inputs, "60%", layout="exact", cuda_graph=True)
+    assert equal(train(module, inputs, step, steps=6), expected) and report.layout == "exact"
+    (block,) = (block for block in arranged._blocks.values() if block.arrangement is not None)
+    assert block.lost == 0 and block._recorded.arranging, "allocations landed where they were planned to"
+
+
 def trained_gradients(module, inputs, step):
     module.zero_grad()
     loss = step(*inputs)

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from cuda_graph_support import StandIn
 from lowtide.frontend.planning import layout
 from lowtide.frontend.planning.best_fit import BestFit
 from lowtide.frontend.planning.own_events import own_events
@@ -18,7 +19,7 @@ from lowtide.torch import settings
 from lowtide.torch.compat import cuda
 from lowtide.torch.device.allocations import allocations
 from lowtide.torch.graphs import graph_layout
-from lowtide.torch.runtime import arranged
+from lowtide.torch.runtime import arranged, recorded
 from torch import nn
 from torch_run import equal, twin
 from torch_zoo import Cnn, Gpt
@@ -108,7 +109,7 @@ class Block(arranged.ArrangedBlock):
         if not self.plays:
             return
         self._held.clear()
-        block, offsets = self._pool.block, self.arrangement.offsets
+        block, offsets = self._place.pool.block, self.arrangement.offsets
         for event in self._left.pop(0) if self._begun else ():
             if event.bytes:  # plugs of the point are gone: what landed beside them is put where it is known to lie
                 self._put(block, offsets[event.buffer], event.bytes)
@@ -245,6 +246,44 @@ def test_a_forward_whose_block_is_in_use_runs_as_it_comes(stands_in):
     block.plays = True
     trained(step, module, x)
     assert pool.count > held and block.lost == 0
+
+
+class ArrangedGraph(StandIn):
+    """A graph with a pool of memory that its backward shares.  cannot: is nothing recorded?"""
+
+    cannot = False
+
+    def __init__(self, before=None, generators=()):
+        super().__init__(before, generators)
+        self.memory = Pool(None) if before is None else before.memory
+
+    def record(self, run):
+        if ArrangedGraph.cannot:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        return super().record(run)
+
+
+@pytest.mark.parametrize("cannot", [False, True])
+def test_a_recorded_step_has_its_block_in_the_graph_and_others_one_of_their_own(stands_in, monkeypatch, cannot):
+    monkeypatch.setattr(recorded, "CudaGraph", ArrangedGraph)
+    monkeypatch.setattr(recorded, "DEVICES", ("cpu",))
+    monkeypatch.setattr(settings, "RECORDED", ("cpu",))
+    monkeypatch.setattr(ArrangedGraph, "cannot", cannot)
+    StandIn.made = []
+    torch.manual_seed(0)
+    module, x = Net(), torch.randn(8192, 64)
+    plain = twin(module)
+    step, report = planned(module, x, budget="60%", layout="exact", cuda_graph=True)
+    block = Block.latest
+    block.expect(report)
+    with pytest.warns(lowtide.torch.LowtideWarning, match="not recorded") if cannot else contextlib.nullcontext():
+        assert equal(trained(step, module, x, 5), trained(plain, plain, x, 5))
+    runs = 5 if cannot else 3  # two as ever, and the recorded one
+    assert block.points == [*range(len(block.arrangement.plugs))] * runs and block.lost == 0 and report.layout == "exact"
+    own, of_graph, *after = Pool.made
+    assert own.count and own.is_empty() and not own.inside_of
+    assert bool(of_graph.count) is not cannot and len(after) == cannot  # a graph that is not recorded is followed by another own block
+    assert [graph.replays for graph in StandIn.made] == ([0] if cannot else [3, 3])
 
 
 def test_before_the_first_step_alone_one_block_is_taken(stands_in, monkeypatch):

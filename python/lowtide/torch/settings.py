@@ -150,7 +150,7 @@ class Settings(Options):
         for is_so, words in ((self.named_offload, "the technique offload: copies to the host wait for events, and end on the host"),
                              (self.state_home == "host", "state_home='host': the state is moved by the host"),
                              (self.footprint == "reserved", "footprint='reserved': a CUDA graph has a pool of its own"),
-                             (self.layout is not None, f"layout={self.layout!r}: a CUDA graph has a pool of its own")):
+                             (self.layout == "prime", "layout='prime': a CUDA graph has a pool of its own; layout='exact' has its block there")):
             if is_so:
                 raise ValueError(f"cuda_graph=True does not go with {words}")
 

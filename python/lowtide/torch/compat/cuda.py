@@ -105,6 +105,23 @@ class OwnPool:
                        if segment["segment_type"] == "large" for block in segment["blocks"])
 
 
+class GraphMemory:
+    """The pool of memory of CUDA graphs, for the allocations of a thread that records one of them."""
+
+    def __init__(self) -> None:
+        self.handle: Any = torch.cuda.graph_pool_handle()
+
+    def inside(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()  # all that is recorded comes from it
+
+    def allocate(self, size: int) -> tuple[torch.Tensor, int]:
+        made = torch.empty(size, dtype=torch.uint8, device="cuda")
+        return made, made.data_ptr()
+
+    def is_empty(self) -> bool:
+        return False  # what is recorded stays
+
+
 class CudaGraph:
     """What runs on a GPU within `record`, with a pool of memory of its own or another graph's, and again by `replay`.
 
@@ -114,13 +131,13 @@ class CudaGraph:
 
     def __init__(self, before: "CudaGraph | None" = None, generators: Iterable[torch.Generator] = ()) -> None:
         self._graph = torch.cuda.CUDAGraph()
-        self._pool: Any = torch.cuda.graph_pool_handle() if before is None else before._pool
+        self.memory: GraphMemory = GraphMemory() if before is None else before.memory
         for generator in generators:
             self._graph.register_generator_state(generator)
 
     def record(self, run: Callable[[], Any]) -> Any:
         """The results of `run`, in memory that each replay writes to."""
-        with torch.cuda.graph(self._graph, pool=self._pool, capture_error_mode="thread_local"):
+        with torch.cuda.graph(self._graph, pool=self.memory.handle, capture_error_mode="thread_local"):
             return run()
 
     def replay(self) -> None:

@@ -12,7 +12,6 @@ import itertools
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -288,11 +287,13 @@ class CapturedGraph:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             name, fixed = f"graph {self._record.number} {side}", self._open is None
             if side == "forward":
-                run = recording.forward(module, compile_forward(module, name, code, fixed=fixed), self._handed_out)
+                run = self._layout.arranged(compile_forward(module, name, code, fixed=fixed), forward=True)
+                run = recording.forward(module, run, self._handed_out, self._layout.block)
                 return self._leaving(run, place_of_assumed_tangent(module))
             if side == "backward":
                 tangents = len(list(filter(is_tangent, module.graph.nodes)))
-                return self._taking(recording.backward(_backward(module, name, code, fixed, parts), tangents), tangents)
+                run = self._layout.arranged(_backward(module, name, code, fixed, parts), forward=False)
+                return self._taking(recording.backward(run, tangents), tangents)
             module = self.forward_alone(module)
             (output,) = module.graph.find_nodes(op="output")
             return boxed(recording.forward(module, compile_graph(module, name, fixed=fixed), len(output.args[0])))
@@ -321,7 +322,7 @@ class CapturedGraph:
         By one of these tensors it is known whether the forward still waits.  assumed_tangent: the index of the result that no
         backward passes on, where the others are gradients, which live on when the backward has run; None where any will do.
         """
-        group, record, handed_out, block = self._group, self._record, self._handed_out, self._layout.block
+        group, record, handed_out = self._group, self._record, self._handed_out
         calls = group.calls
         open_ = self._open is not None
         kept, alone, size = None, False, 0  # a storage among its results; bytes of all that it leaves
@@ -334,8 +335,7 @@ class CapturedGraph:
                 warnings.warn(f"lowtide: {words}", category, stacklevel=2)
             given = storages(args) if kept is None or open_ else {}
             self._layout.prime()
-            with nullcontext() if block is None else block.half(forward=True):
-                results = run(args)
+            results = run(args)
             if kept is None or open_:
                 handed = storages(results[:handed_out])
                 here = [t for t in results if not isinstance(t, torch.Tensor) or not is_on_host(t)]
@@ -357,14 +357,13 @@ class CapturedGraph:
 
     def _taking(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
         """`run`, after a look at what comes back from the code behind the graph, and with a note that it runs."""
-        group, record, block = self._group, self._record, self._layout.block
+        group, record = self._group, self._record
 
         def taking(args: list[Any]) -> Any:
             with group.lock:
                 outside = self._planner.watch.backward(args[len(args) - tangents:]) if self._planner.watch else []
             group.backward(record, args, outside)
-            with nullcontext() if block is None else block.half(forward=False):
-                return run(args)
+            return run(args)
 
         return boxed(taking)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -16,8 +18,11 @@ from ..settings import Settings
 from .group import Group
 from .records import GraphRecord
 
+Run = Callable[[list[Any]], Any]
+
 _SEVERAL = ("layout='exact' is for models of one captured graph, and this one has several, or one for each of several sizes, whose tensors "
             "lie side by side: only the first of them is laid out")
+_NOT_RECORDED = "layout='exact': no block was found in which all allocations of the plan land, so they lie as they come"
 _NO_ROOM = ("layout='exact': no block was found in which all allocations of the plan land, so one block is taken before the first step, as with "
             "layout='prime'")
 
@@ -55,14 +60,31 @@ class GraphLayout:
             self.block.arrangement = arrangement(graph, plan, barrier, self._points.steps(plan.steps))
             if self.block.arrangement is not None:
                 return
+            self.block = None
+            if self._settings.cuda_graph:
+                self._say("no room", _NOT_RECORDED)
+                report.layout = report.known_taken = None
+                return
             self._say("no room", _NO_ROOM)
-            self.block, report.layout = None, "prime"
+            report.layout = "prime"
         elif self._settings.layout == "exact":
             report.layout = report.known_taken = None
             return
         # what the plan counts as there and is not yet, such as the optimizer's state, comes from the block too
         self._size = block_size(graph, plan, barrier)
         self._standing = report.resident + report.inputs
+
+    def arranged(self, run: Run, *, forward: bool) -> Run:
+        """`run`, which runs a side of the step, with its allocations in the block if there is one."""
+        block = self.block
+        if block is None:
+            return run
+
+        def arranged(args: list[Any]) -> Any:
+            with block.half(forward=forward):
+                return run(args)
+
+        return arranged
 
     def prime(self) -> None:
         """The forward begins; before the first one of the model a block is taken."""

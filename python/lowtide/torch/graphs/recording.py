@@ -12,6 +12,7 @@ from torch import fx
 from ...frontend.errors import LowtideWarning
 from ..optimizer.graph_updates import GraphUpdates
 from ..program.program import Program
+from ..runtime.arranged import ArrangedBlock
 from ..runtime.recorded import Recorded
 from ..settings import Settings
 from ..tensors.operators import leaves
@@ -28,13 +29,14 @@ class Recording:
         self._staying = {i for i, t in enumerate(inputs) if stays(t)}
         self._recorded: Recorded | None = None
 
-    def forward(self, module: fx.GraphModule, run: Callable[..., Any], handed_out: int) -> Callable[..., Any]:
-        """`run`, or what records and replays it."""
+    def forward(self, module: fx.GraphModule, run: Callable[..., Any], handed_out: int,
+                block: ArrangedBlock | None = None) -> Callable[..., Any]:
+        """`run`, or what records and replays it.  block: in which it is arranged."""
         if not self._is_on:
             return run
         updates = self._updates
         self._recorded = Recorded(self._places(module), handed_out, self._say, updates.read_on_host if updates else lambda: None,
-                                  _generators(module))
+                                  _generators(module), block)
         return self._recorded.forward(run)
 
     def backward(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:

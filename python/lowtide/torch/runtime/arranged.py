@@ -2,7 +2,8 @@
 
 An `exact` block is in a memory pool of its own, so that nothing else is allocated from it.  Before each op generated code calls
 `arrange`, which holds what best fit would prefer to the planned offsets (frontend/planning/layout.py).  If something lands elsewhere,
-such as a workspace that no plan has counted, the step goes on without that, and the next one begins with a new block.
+such as a workspace that no plan has counted, the step goes on without that, and the next one begins with a new block.  A step that is
+recorded as a CUDA graph (recorded.py) has its block in the memory of the graph.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import itertools
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -40,6 +42,17 @@ class Pool(Protocol):
         """Is nothing above 1 MiB allocated?"""
 
 
+@dataclass
+class _Place:
+    """A pool with a block.  address: of the block, once it has been taken.  arranging: does a step run there as arranged?  elsewhere: has
+    the pool got more memory than the block?"""
+
+    pool: Pool
+    address: int | None = None
+    arranging: bool = False
+    elsewhere: bool = False
+
+
 class ArrangedBlock:
     """The block of one captured graph.  number: identifies it in the graph's code.  arrangement: of its latest plan; None: nothing is
     held.  lost: steps in which something landed elsewhere."""
@@ -49,11 +62,32 @@ class ArrangedBlock:
         self.arrangement: Arrangement | None = None
         self.lost = 0
         self._device, self._make_pool = device, make_pool
-        self._pool = make_pool(device)
-        self._address: int | None = None  # once the block has been taken
-        self._arranging = self._elsewhere = False
+        self._own: _Place | None = None  # of steps that are not recorded
+        self._recorded: _Place | None = None
+        self._is_recording = False
         self._held: list[Any] = []
         _blocks[self.number] = self
+
+    @contextlib.contextmanager
+    def recording(self, memory: Pool) -> Iterator[None]:
+        """What runs within this context is recorded, with a block in that memory.  The block of other steps is given back: of the two only
+        one is needed.  Both sides of a step have the same memory."""
+        if self._recorded is None or self._recorded.pool is not memory:
+            self._recorded = _Place(memory)
+        self._own, self._is_recording = None, True
+        try:
+            yield
+        finally:
+            self._is_recording = False
+
+    @property
+    def _place(self) -> _Place:
+        """Where the step lies that runs now."""
+        if self._is_recording and self._recorded is not None:
+            return self._recorded
+        if self._own is None:
+            self._own = _Place(self._make_pool(self._device))
+        return self._own
 
     @contextlib.contextmanager
     def half(self, *, forward: bool) -> Iterator[None]:
@@ -61,7 +95,7 @@ class ArrangedBlock:
         if forward:
             self._begin()
         try:
-            with self._pool.inside():
+            with self._place.pool.inside():
                 yield
         finally:
             self._held.clear()
@@ -69,16 +103,17 @@ class ArrangedBlock:
     def arrange(self, point: int) -> None:
         """The plan's next point begins."""
         self._held.clear()
-        if not self._arranging or self.arrangement is None or self._address is None:
+        place = self._place
+        if not place.arranging or self.arrangement is None or place.address is None:
             return
         spaces: list[Any] = []
         for plug in self.arrangement.plugs[point]:
             try:
-                held, address = self._pool.allocate(plug.size)
+                held, address = place.pool.allocate(plug.size)
             except torch.OutOfMemoryError:
                 self._lose()
                 return
-            if address != self._address + plug.offset:
+            if address != place.address + plug.offset:
                 self._lose()
                 return
             (self._held if plug.stays else spaces).append(held)
@@ -86,20 +121,22 @@ class ArrangedBlock:
     def _begin(self) -> None:
         """A forward begins.  Its allocations are arranged if the block is there and free: no gradient of an earlier step lies in it, and no
         other forward waits for its backward."""
-        self._arranging = False
-        if self.arrangement is None or self._address is not None and not self._pool.is_empty():
+        place = self._place
+        place.arranging = False
+        if self.arrangement is None or place.address is not None and not place.pool.is_empty():
             return
-        if self._elsewhere:  # the pool has got more memory than the block
-            self._pool, self._address, self._elsewhere = self._make_pool(self._device), None, False
-        if self._address is None:
-            with self._pool.inside():
-                block, self._address = self._pool.allocate(self.arrangement.block)
+        if place.elsewhere:
+            self._own = None
+            place = self._place
+        if place.address is None:
+            with place.pool.inside():
+                block, place.address = place.pool.allocate(self.arrangement.block)
                 del block
-        self._arranging = True
+        place.arranging = True
 
     def _lose(self) -> None:
         self._held.clear()
-        self._arranging, self._elsewhere = False, True
+        self._place.arranging, self._place.elsewhere = False, True
         self.lost += 1
         if self.lost >= _MOST_LOST:
             self.arrangement = None

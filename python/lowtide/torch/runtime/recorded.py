@@ -12,12 +12,14 @@ of autograd is held, another forward runs as ever.  So does a backward of what a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import torch
 
 from ..compat.cuda import CudaGraph, life_of, tensor_over
+from .arranged import ArrangedBlock
 
 _WARM_UP = 2  # steps
 _MOST = 16  # records of one step, of which each takes about as long as a step without a record
@@ -34,11 +36,13 @@ class Recorded:
 
     stay: the places of arguments of the forward that lie where they lay, and are not copied.  handed_out: how many of its results the
     caller gets; it saves the others.  tangents: how many arguments of the backward are none of these.  state: what else the code reads
-    on the host, in a form that can be compared.  say: tells, once, why a step is not recorded.
+    on the host, in a form that can be compared.  say: tells, once, why a step is not recorded.  block: in which all that the step
+    allocates is arranged, if it is.
     """
 
     def __init__(self, stay: Container[int], handed_out: int, say: Callable[[str], None], state: Callable[[], Any] = lambda: None,
-                 generators: Iterable[torch.Generator] = ()) -> None:
+                 generators: Iterable[torch.Generator] = (), block: ArrangedBlock | None = None) -> None:
+        self._block = block
         self._stay, self._handed_out, self._state, self._say, self._generators = stay, handed_out, state, say, tuple(generators)
         self._steps = self._records = 0
         self._is_off = False
@@ -46,6 +50,7 @@ class Recorded:
         self._backward: _Side | None = None
         self._key: Any = None
         self._saved: list[Any] = []  # of the forward that was recorded and has no backward yet
+        self._arranged: list[Any] = []  # results of the forward, which lie in the block until the backward has been recorded
         self._places: list[int] = []  # where what it saves lies
         self._is_waiting: Callable[[], bool] = lambda: False
         self._is_to_come = False  # the backward of the last replay
@@ -76,11 +81,14 @@ class Recorded:
             if self._records > _MOST:
                 raise NotRecorded(f"it was recorded {_MOST} times, since its parameters move, or settings of its optimizer change: give a "
                                   "setting such as lr as a tensor")
-            self._forward, results = _Side.record(run, args, self._stay, CudaGraph(generators=self._generators))
+            graph = CudaGraph(generators=self._generators)
+            with self._recording(graph):
+                self._forward, results = _Side.record(run, args, self._stay, graph)
         except Exception as error:  # whatever a stream does not allow while it is recorded
             self._give_up(error)
             return False
         self._key, self._saved = key, results[self._handed_out:]
+        self._arranged = results[:self._handed_out] if self._block is not None and self._saved else []
         self._places = [t.data_ptr() for t in self._saved if _is_on_device(t)]
         return True
 
@@ -117,15 +125,20 @@ class Recorded:
         assert self._forward is not None, "what it saved is there"
         graph = CudaGraph(self._forward.graph, self._generators)
         try:
-            self._backward, _ = _Side.record(run, args[count:], (), graph, saved)
+            with self._recording(graph):
+                self._backward, _ = _Side.record(run, args[count:], (), graph, saved)
         except Exception as error:
             self._give_up(error)
             return False
+        self._arranged = []
         return True
+
+    def _recording(self, graph: CudaGraph) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._block is None else self._block.recording(graph.memory)
 
     def _give_up(self, error: Exception) -> None:
         self._is_off = True
-        self._saved = []
+        self._saved = self._arranged = []
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         self._say(line if isinstance(error, NotRecorded) else f"it does something that cannot be recorded: {type(error).__name__}: {line}")
 
