@@ -286,6 +286,15 @@ def test_a_recorded_step_has_its_block_in_the_graph_and_others_one_of_their_own(
     assert [graph.replays for graph in StandIn.made] == ([0] if cannot else [3, 3])
 
 
+@pytest.mark.parametrize("cuda_graph, layout", [(False, "prime"), (True, None)])
+def test_where_no_block_is_found(stands_in, monkeypatch, cuda_graph, layout):
+    monkeypatch.setattr(settings, "RECORDED", ("cpu",))
+    monkeypatch.setattr(graph_layout, "arrangement", lambda *_: None)
+    with pytest.warns(lowtide.torch.LowtideWarning, match="layout='exact': no block was found"):
+        _, report = planned(Net(), torch.randn(2048, 64), budget="80%", layout="exact", cuda_graph=cuda_graph)
+    assert report.layout == layout
+
+
 def test_before_the_first_step_alone_one_block_is_taken(stands_in, monkeypatch):
     taken = []
     monkeypatch.setattr(graph_layout, "prime", lambda size, device: taken.append(size))

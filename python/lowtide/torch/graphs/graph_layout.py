@@ -22,7 +22,7 @@ Run = Callable[[list[Any]], Any]
 
 _SEVERAL = ("layout='exact' is for models of one captured graph, and this one has several, or one for each of several sizes, whose tensors "
             "lie side by side: only the first of them is laid out")
-_NOT_RECORDED = "layout='exact': no block was found in which all allocations of the plan land, so they lie as they come"
+_NO_ROOM_IN_RECORD = "layout='exact': no block was found in which all allocations of the plan land, so they lie as they come"
 _NO_ROOM = ("layout='exact': no block was found in which all allocations of the plan land, so one block is taken before the first step, as with "
             "layout='prime'")
 
@@ -62,7 +62,7 @@ class GraphLayout:
                 return
             self.block = None
             if self._settings.cuda_graph:
-                self._say("no room", _NOT_RECORDED)
+                self._say("no room", _NO_ROOM_IN_RECORD)
                 report.layout = report.known_taken = None
                 return
             self._say("no room", _NO_ROOM)
