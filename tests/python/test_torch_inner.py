@@ -134,6 +134,23 @@ def test_steps_that_may_run_in_parts_are_compared_too(as_on_a_gpu, uncompiled):
         torch.testing.assert_close(a, b)
 
 
+def test_eager_kernels_run_where_no_plan_over_fused_ones_keeps_the_budget(as_on_a_gpu, uncompiled):
+    module, inputs = fresh(pointwise)  # whose backward reads the result of each relu, all of them made by one cluster
+    search = {"time": None, "work": 20_000}
+    plain = twin(module)
+    expected = train(plain, inputs, plain)
+    mine, step, report = planned(module, inputs, "4MiB", **search)
+    assert report.inner.startswith("eager kernels (inner='auto': no plan over fused kernels keeps the budget; ")
+    assert len(as_on_a_gpu) == 1 and report.peak <= 4 << 20
+    assert equal(train(mine, inputs, step), expected)
+    with pytest.raises(lowtide.torch.BudgetError, match="no plan keeps this step") as refused:
+        planned(module, inputs, "1MiB", **search)
+    assert refused.value.smallest < 5 << 20  # of eager kernels
+    with pytest.raises(lowtide.torch.BudgetError, match="no plan keeps this step") as refused:
+        planned(module, inputs, "4MiB", inner="fused", **search)
+    assert refused.value.smallest > 5 << 20
+
+
 def test_a_graph_is_compared_once_when_it_is_planned_with_others(as_on_a_gpu, uncompiled):
     module, inputs = fresh(lambda: (Breaks(), (torch.randn(64, 32),)))
     before = len(lowtide.torch.reports())

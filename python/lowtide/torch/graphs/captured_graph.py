@@ -9,6 +9,7 @@ depending on the options.  A budget that cannot be kept always fails.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -246,7 +247,11 @@ class CapturedGraph:
                     gm = self._symbols.graph(self._gm, example_inputs)
                     self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
             self._symbols.seal()
-        except (BudgetError, CaptureError, RankError, UnknownParameter, SizeByNumber, NotOpen, Warning):
+        except BudgetError as refused:
+            if not (self._planner.inner and self._planner.inner.fused) or self._record.assignment:
+                raise
+            self._trace_eager_kernels(example_inputs, refused)
+        except (CaptureError, RankError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
         except NotClustered as error:
             if self._planner.inner:  # and nobody has asked for others
@@ -279,6 +284,14 @@ class CapturedGraph:
             self._group.outside.said()
         finally:
             self._inputs = []
+
+    def _trace_eager_kernels(self, example_inputs: list[Any], refused: BudgetError) -> None:
+        """Nobody has asked for fused kernels, and no plan over them keeps the budget."""
+        self._choose(Choice(False, "no plan over fused kernels keeps the budget"))
+        try:
+            self._trace(example_inputs)
+        except BudgetError as error:
+            raise min(refused, error, key=lambda e: e.smallest or math.inf) from None
 
     def _run(self, side: str, code: object) -> Callable[..., Any]:
         """The compiler of a side; the two sides of a step have the same `code`."""
