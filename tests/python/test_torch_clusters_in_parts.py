@@ -9,6 +9,8 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 from lowtide.torch.clusters.cluster import known_cluster
 from lowtide.torch.clusters.part import described, letters, part_of, slices_of, text_of
+from lowtide.torch.clusters.rewrite import with_clusters
+from lowtide.torch.graphs import captured_graph
 from lowtide.torch.pricing.costs import materialise
 from matrix_models import FAMILIES
 from torch import nn
@@ -127,7 +129,7 @@ def test_what_no_rule_is_known_of_has_no_letters():
             assert "a" not in text.partition(">")[2][:1], text  # the first dimension
 
 
-def test_a_captured_graph_may_have_draws_apart_so_that_their_readers_have_letters(monkeypatch):
+def test_a_captured_graph_may_have_draws_apart_so_that_their_readers_have_letters():
     def clusters(**options):
         return clusters_of(lowtide.torch.capture(*fresh(lambda: head(p=0.1)), fused=True, **options))
 
@@ -139,13 +141,6 @@ def test_a_captured_graph_may_have_draws_apart_so_that_their_readers_have_letter
     assert [text_of(cluster) for cluster in apart if "erf" in cluster.names] == ["a.b,a.b->a.b", "a.b,a.b,a.b->a.b,.b"]
     with pytest.raises(ValueError, match="in_parts=True is for fused=True"):
         lowtide.torch.capture(*head(), in_parts=True)
-
-    asked = []
-    original = lowtide.torch.api.explain.capture_program
-    monkeypatch.setattr(lowtide.torch.api.explain, "capture_program", lambda *a, **k: asked.append(k["in_parts"]) or original(*a, **k))
-    for techniques in (None, "default,split"):
-        lowtide.torch.explain(*head(batch=2), costs="flops", fused=True, techniques=techniques, show=False, time=0.1, points=2)
-    assert asked == [False, True]
 
 
 @needs_compiler
@@ -169,6 +164,27 @@ def test_a_step_in_parts_is_compiled_once_for_all_parts():
     assert "to the same fused kernels without a plan but for" in str(report)
     unsaid = {"buffers", *(name for name, _ in module.named_parameters())} - {*report.exactness.sums, *report.exactness.follows, "buffers"}
     assert not unsaid  # all gradients are sums here
+
+
+@needs_compiler
+def test_steps_draw_in_the_clusters_that_read_unless_parts_need_masks(monkeypatch):
+    """... and with the same bits either way."""
+    module, inputs = fresh(lambda: head(p=0.1))
+    options = {"inner": "fused", "costs": "cpu", "fallback": "error", "work": 2_000, "time": None,
+               "techniques": ["recompute", "in_place", "split", "hoist"]}
+
+    def trained():
+        torch._dynamo.reset()
+        mine = twin(module)
+        step = lowtide.torch.optimize(mine, inputs, budget="1GiB", **options)
+        drawing = {len(kernel.ops) for kernel in lowtide.torch.reports()[-1].fused_kernels if "inductor_random" in kernel.ops}
+        return drawing, train(mine, inputs, step)
+
+    within, expected = trained()
+    assert min(within) > 2
+    monkeypatch.setattr(captured_graph, "with_clusters", lambda ready, real: with_clusters(ready, real, in_parts=True))
+    apart, found = trained()
+    assert apart == {2} and equal(found, expected)
 
 
 @needs_compiler

@@ -12,7 +12,7 @@ import lowtide
 from ...frontend.errors import CaptureError
 from ...frontend.repeated import TRACED, with_layers
 from ..clusters.prepare import traced_for
-from ..clusters.rewrite import NotClustered, with_clusters
+from ..clusters.rewrite import NotClustered, ready_for_clusters, with_clusters
 from ..compat.aot import ParamAOTInput
 from ..optimizer.given import Optimizer, StateHome, Update
 from ..optimizer.rules import Rules, check_update
@@ -105,7 +105,7 @@ def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: s
     joint = trace_step(build if update is None else _reading(build, rules, update), dtype, localize=localize, **traced_for(fused))
     if fused:
         try:
-            joint = with_clusters(joint, (), price.real, in_parts)
+            joint = with_clusters(ready_for_clusters(joint, (), price.real), price.real, in_parts)
         except NotClustered as error:
             raise CaptureError(f"no clusters of its ops could be formed: {error}") from error
     (output,) = joint.graph.find_nodes(op="output")

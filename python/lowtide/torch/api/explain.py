@@ -11,7 +11,7 @@ import torch
 from ...frontend.options import Order, check_order, seconds, whole
 from ...frontend.planning.constraints import small_fixed_bytes
 from ...frontend.planning.explanation import Explanation, explained
-from ...frontend.techniques import Techniques, techniques_of
+from ...frontend.techniques import Techniques
 from ..compat.fake import FakeTensor
 from ..optimizer.given import Optimizer
 from ..pricing.costs import known_as
@@ -38,7 +38,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
         A100.
     order, points, time: as for lowtide.curve; time is in seconds, half of it for each curve.
     techniques, link, host_budget: as the options of `optimize`.
-    show: also print the explanation.  fused: as for `capture`, with in_parts if techniques name "split".
+    show: also print the explanation.  fused: as for `capture`.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
@@ -49,7 +49,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     real = isinstance(model, torch.nn.Module) and _is_real(model)
     costs = _costs(costs, model, real)
     captured = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype, name=name_of(model), real=real,
-                               fused=fused, in_parts="split" in techniques_of(techniques))
+                               fused=fused)
     program = PlannableProgram.of(captured).splittable()
     if _is_on_gpu(model):
         program = _in_blocks(program)

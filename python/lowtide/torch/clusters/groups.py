@@ -4,8 +4,8 @@
    one side of the barrier, are a cluster.  A path that leaves it leads to a higher level or over the barrier, so it never returns.
 2. Clusters of one level that read results of the same op are one.
 3. A producer without large inputs (a mask from a seed, an index range) is copied into its readers.  A cluster that one other alone
-   reads joins that one, if that holds no more bytes in between.  Where steps may run in parts, what is drawn from seeds is a cluster for
-   itself: it is made whole, and parts read slices of it.
+   reads joins that one, if that holds no more bytes in between.  Where what draws may run in parts, masks drawn from seeds are clusters
+   for themselves: they are made whole, and parts read slices of them.
 4. Values that only change buffers get clusters of their own: the buffers change before the barrier, and what else such a cluster
    made would have to be computed before it too.
 5. A pointwise value of the forward that the backward alone reads, made of one value that is no larger and of statistics, is

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import operator
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import Any
 
 from torch import fx
@@ -15,7 +16,7 @@ from ..compat.dispatch import OpOverload
 from .cluster import CLUSTER, Cluster, cluster_of_node, compile_clusters, enter_draws
 from .form import Form, form_of
 from .groups import ORDERED, Group, Groups, grouped
-from .kinds import Kinds
+from .kinds import SEED, Kinds
 from .prepare import prepared
 
 BORDERS = "lowtide_borders"  # meta of a cluster's node: why it ends where it does
@@ -35,22 +36,41 @@ class NotClustered(Exception):
     """Inductor's passes, or the forming of clusters, have failed on a graph."""
 
 
-def with_clusters(joint: fx.GraphModule, trained: Container[int], real: bool, in_parts: bool = False) -> fx.GraphModule:
-    """A joint graph that was traced for clusters (prepare.traced_for) -> the same step with clusters as ops.  joint is changed.
+def ready_for_clusters(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.GraphModule:
+    """The joint graph, which was traced for clusters (prepare.traced_for), as its clusters are formed.  joint is changed.
 
-    trained: as of lay_out_gradients.  real: can kernels run here?  If so the clusters are compiled.  in_parts: may the step run in parts?  Raises NotClustered, and CaptureError
-    for a graph that no plan can run.
+    trained: as of lay_out_gradients.  real: can kernels run here?  Raises NotClustered, and CaptureError for a graph that no plan can run.
     """
     progress.stage("forming clusters of ops")
+    with _foreseeing():
+        return prepared(joint, trained, real)
+
+
+def with_clusters(ready: fx.GraphModule, real: bool, in_parts: bool = False) -> fx.GraphModule:
+    """The same step as `ready`, which is not changed, with clusters as ops; compiled if kernels can run here.
+
+    in_parts: may the step run in parts?  Raises NotClustered.
+    """
+    with _foreseeing():
+        made, clusters = clustered(ready, in_parts)
+    if real:
+        compile_clusters(clusters)
+    return made
+
+
+def draws(ready: fx.GraphModule) -> bool:
+    """Does a step draw random numbers from seeds, so that its clusters are others where it may run in parts?"""
+    return any(node.meta.get(SEED) for node in ready.graph.nodes)
+
+
+@contextlib.contextmanager
+def _foreseeing() -> Iterator[None]:
     try:
-        made, clusters = clustered(prepared(joint, trained, real), in_parts)
+        yield
     except CaptureError:
         raise
     except Exception as error:  # Inductor's passes may meet what nobody has seen yet
         raise NotClustered(f"{type(error).__name__}: {(str(error).strip().splitlines() or ['no message'])[0]}") from error
-    if real:
-        compile_clusters(clusters)
-    return made
 
 
 class _Writer:

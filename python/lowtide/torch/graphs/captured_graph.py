@@ -23,7 +23,7 @@ from ...frontend import progress
 from ...frontend.errors import BudgetError, CallerError, CaptureError, LowtideWarning, fall_back
 from ..clusters.higher_order import has_higher_order
 from ..clusters.prepare import traced_for
-from ..clusters.rewrite import NotClustered, with_clusters
+from ..clusters.rewrite import NotClustered, ready_for_clusters, with_clusters
 from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay, written_inputs
 from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
@@ -402,9 +402,11 @@ class CapturedGraph:
                 if has_higher_order(joint):
                     raise NotOpen  # what they take beside tensors was traced for sizes
                 self._open.concrete(joint, self._inputs)
+            ready = None
             if self._settings.fuses:
-                joint = with_clusters(joint, trained_arguments(self._inputs), real=True, in_parts="split" in self._settings.techniques)
-            planned = self._planner.plan(Traced(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open))
+                ready = ready_for_clusters(joint, trained_arguments(self._inputs), real=True)
+                joint = with_clusters(ready, real=True)
+            planned = self._planner.plan(Traced(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open, ready))
             if planned is None:
                 return None
             program = planned.program

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from torch import fx
@@ -25,6 +26,7 @@ from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ...frontend.techniques import TRANSFORMS
 from ..clusters.cluster import CLUSTER, cluster_of_node
 from ..clusters.overwriting import probe
+from ..clusters.rewrite import NotClustered, draws, with_clusters
 from ..compat.distributed import running_ddp
 from ..device.meter import bytes_held
 from ..pricing.costs import pricing
@@ -54,6 +56,9 @@ from .recording import bytes_beside_record
 from .records import GraphRecord
 from .watch import MARKS, TOGETHER, GraphWatch, buckets
 
+MakeProgram = Callable[[], Optional[PlannableProgram]]
+CompareWith = Callable[[Report, PlannableProgram, lowtide.Graph], None]
+
 _LITTLE = 0.05  # of overhead, within which no other way is looked for
 
 
@@ -62,6 +67,7 @@ class Traced:
     """The joint graph that AOTAutograd traced from a captured graph.
 
     gm, inputs: what was traced.  trains: does it have a backward?  sizes: its symbolic sizes.
+    unclustered: the joint graph before its clusters became ops, if they did.
     """
 
     gm: fx.GraphModule
@@ -70,6 +76,7 @@ class Traced:
     num_forward_outputs: int
     trains: bool
     sizes: OpenSizes | None = None
+    unclustered: fx.GraphModule | None = None
 
     @functools.cached_property
     def device(self) -> torch.device:
@@ -316,51 +323,60 @@ class GraphPlanner:
 
     def _planned_either_way(self, traced: Traced, program: PlannableProgram, settings: Settings, terms: Terms) \
             -> tuple[Schedule, Report]:
-        """The plan of the program as it was traced, or of another one of the same step, which is planned where the first does not keep
-        the budget or takes long: with clusters that write over inputs that die; else with a backward that computes the largest
-        results of the forward for itself (computed_again.py).
+        """The plan of the program as it was traced, or of another one of the same step, which is planned where those before do not keep
+        the budget or take long: with clusters that write over inputs that die, then with draws as clusters of their own; with eager
+        kernels one whose backward computes the largest results of the forward for itself (computed_again.py).
 
         Raises BudgetError.
         """
-        first: tuple[Schedule, Report] | BudgetError
-        limit: int | None
+        best: tuple[Schedule, Report] | BudgetError
         try:
-            first = self._plan(program, settings, terms)
-            limit = first[1].budget
-            if first[1].overhead <= _LITTLE or not (first[1].transforms or settings.fuses):
-                return first
+            best = self._plan(program, settings, terms)
         except BudgetError as error:
-            first, limit = error, error.budget
-        if settings.fuses:
-            other = self._with_twins(traced, settings) if "in_place" in settings.techniques else None
-        else:
-            may = "split" in settings.techniques and terms.constraints.alone
-            other = self._with_computed_again(traced, settings) if may else None
-        if other is None:
-            if isinstance(first, BudgetError):
-                raise first
-            return first
-        try:
-            schedule_, found = self._plan(other, settings, replace(terms, budget=limit, start=None))
-        except BudgetError as error:
-            if isinstance(first, BudgetError):
-                raise min(first, error, key=lambda e: e.smallest or math.inf) from None
-            return first
-        if not isinstance(first, BudgetError) and found.duration >= first[1].duration:
-            return first
-        if settings.fuses:
-            return schedule_, found
-        own = terms.constraints.graph(program)
-        found.techniques.insert(0, Technique("recompute", "the largest results of the forward computed by the backward for itself",
-                                             own.own_peak - found.own_peak, found.own_duration / own.duration - 1 if own.duration else 0.0,
-                                             again_in(other.runs, other.graph)))
-        found.own_peak, found.own_duration, found.ops = own.own_peak, own.duration, own.num_ops
-        return schedule_, found
+            best = error
+        limited = replace(terms, budget=best.budget if isinstance(best, BudgetError) else best[1].budget, start=None)
+        for make, compare_with in self._other_ways(traced, settings, terms):
+            if not isinstance(best, BudgetError) and (best[1].overhead <= _LITTLE or not (best[1].transforms or settings.fuses)):
+                break
+            other = make()
+            if other is None:
+                continue
+            try:
+                schedule_, found = self._plan(other, settings, limited)
+            except BudgetError as error:
+                best = min(best, error, key=lambda e: e.smallest or math.inf) if isinstance(best, BudgetError) else best
+                continue
+            if isinstance(best, BudgetError) or found.duration < best[1].duration:
+                compare_with(found, other, terms.constraints.graph(program))
+                best = schedule_, found
+        if isinstance(best, BudgetError):
+            raise best from None
+        return best
+
+    def _other_ways(self, traced: Traced, settings: Settings, terms: Terms) -> Iterator[tuple[MakeProgram, CompareWith]]:
+        """Other programs of a step, and what makes the report of each one of the program as it was traced."""
+        may_split = "split" in settings.techniques and terms.constraints.alone
+        if settings.fuses and "in_place" in settings.techniques:
+            yield functools.partial(self._with_twins, traced, settings), lambda *_: None
+        if settings.fuses and may_split:
+            yield functools.partial(self._with_draws_apart, traced, settings), _with_own
+        if not settings.fuses and may_split:
+            yield functools.partial(self._with_computed_again, traced, settings), _with_own_backward
 
     def _with_twins(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program in which clusters may write over inputs that die, if Inductor's code does so for any (clusters/overwriting.py)."""
         nodes = traced.joint.graph.find_nodes(op="call_function", target=CLUSTER)
         return self._lowered(traced, settings) if probe(map(cluster_of_node, nodes)) else None
+
+    def _with_draws_apart(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
+        """The program whose random numbers are drawn by clusters of their own, so that those which read them may be split, if it draws any."""
+        if traced.unclustered is None or not draws(traced.unclustered):
+            return None
+        try:
+            joint = with_clusters(traced.unclustered, real=True, in_parts=True)
+        except NotClustered:
+            return None
+        return self._lowered(traced, settings, joint)
 
     def _with_computed_again(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program whose backward computes the largest results of the forward for itself, if there is one."""
@@ -481,6 +497,19 @@ class GraphPlanner:
         graph = program.graph.edited(resident_bytes=to_plan.resident)
         settings = self._settings.counting(self._settings.default_footprint(traced.device), graph)
         return settings.bytes_of(settings.budget, graph, traced.device)
+
+
+def _with_own(report: Report, program: PlannableProgram, own: lowtide.Graph) -> None:
+    """The report of a program as one of the graph `own` of the same step."""
+    report.own_peak, report.own_duration, report.ops = own.own_peak, own.duration, own.num_ops
+
+
+def _with_own_backward(report: Report, program: PlannableProgram, own: lowtide.Graph) -> None:
+    """The same where the program's backward computes results of the forward for itself."""
+    report.techniques.insert(0, Technique("recompute", "the largest results of the forward computed by the backward for itself",
+                                          own.own_peak - report.own_peak, report.own_duration / own.duration - 1 if own.duration else 0.0,
+                                          again_in(program.runs, program.graph)))
+    _with_own(report, program, own)
 
 
 def _gathers_again(planned: Schedule) -> bool:
