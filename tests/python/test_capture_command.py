@@ -48,6 +48,7 @@ def test_command_line(tmp_path, capsys):
         (f"{model}:thing", [], "has no function thing"),
         (f"{model}:fixed", ["--batch", "3"], "does not take a batch size"),
         ("no_such_module:net", [], "cannot be imported"),
+        (f"{model}:net", ["--in-parts"], "in_parts=True is for fused=True"),
     ]:
         assert main([model_name, *more, "-o", str(out)]) == 2
         assert message in capsys.readouterr().err
@@ -56,6 +57,21 @@ def test_command_line(tmp_path, capsys):
     assert lowtide.Graph.load(out).resident_bytes == 2 * 4 * (16 + 4)
     assert main([f"{model}:net", "--optimizer", "shampoo", "-o", str(out)]) == 2
     assert "no rule for the state of optimizer 'shampoo'" in capsys.readouterr().err
+
+
+def test_fused_graphs_of_the_command_line(tmp_path):
+    (tmp_path / "dropped.py").write_text(
+        "import torch\n"
+        "def net():\n"
+        "    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 4))\n"
+        "    return model, (torch.ones(8, 4),), lambda m, x: m(x).sum()\n")
+    drawn = []
+    for more in ([], ["--in-parts"]):
+        assert main([f"{tmp_path / 'dropped.py'}:net", "--fused", *more, "-o", str(tmp_path / "out.graph.json")]) == 0
+        graph = lowtide.Graph.load(tmp_path / "out.graph.json")
+        drawn.append([op.name for op in map(graph.op, graph.order) if op.name.startswith("fused_inductor_random")])
+    within, apart = drawn
+    assert len(apart) == 1 and apart[0].endswith("_random_gt") and apart[0] not in within
 
 
 def test_the_command_is_the_package(tmp_path):
