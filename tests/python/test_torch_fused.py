@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 from lowtide.torch.clusters import cluster as clusters
+from lowtide.torch.clusters import prepare
 from lowtide.torch.device.meter import peak_rise
 from torch import nn
 from torch_run import alone, equal, fresh, train, twin
@@ -214,6 +215,23 @@ def test_equal_layers_are_equal_clusters():
 
     (few, keys), (many, same) = distinct(4), distinct(7)
     assert many > few and keys == same
+
+
+def test_what_a_pass_has_the_forward_read_of_the_backward_is_of_the_forward(monkeypatch):
+    def captured():
+        graph = lowtide.torch.capture(nn.Sequential(nn.Linear(8, 8), nn.Softplus()), torch.randn(4, 2, 8), lambda m, x: m(x).mean(), fused=True)
+        return [(op.name, op.phase) for op in map(graph.op, graph.order)]
+
+    expected, passes = captured(), prepare.joint_passes
+
+    def with_a_view_of_the_backward(joint, mode):
+        joint = passes(joint, mode)
+        view = next(node for node in joint.graph.nodes if "addmm" in str([n.target for n in node.all_input_nodes]))
+        view.meta["partitioner_tag"] = "is_backward"
+        return joint
+
+    monkeypatch.setattr(prepare, "joint_passes", with_a_view_of_the_backward)
+    assert captured() == expected
 
 
 def test_clusters_end_where_kernels_of_libraries_stand_and_at_the_barrier():

@@ -17,6 +17,7 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from ..compat.fake import detect_fake_mode
 from ..compat.inductor import decompositions, joint_passes
+from ..tensors.operators import is_tangent
 from ..tracing.gradient_layout import lay_out_gradients
 from ..tracing.real_types import correct_types
 from ..tracing.shared_inputs import tell_apart
@@ -26,6 +27,8 @@ from .kinds import SEED
 from .layout import lay_out_convolutions
 
 aten, prims = torch.ops.aten, torch.ops.prims
+
+SIDE = "partitioner_tag"  # meta of AOTAutograd: of the forward, or of the backward
 
 
 def traced_for(fused: bool) -> dict[str, Any]:
@@ -40,6 +43,7 @@ def prepared(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.G
     mode = detect_fake_mode(inputs)
     assert mode is not None, "a graph is traced with fake tensors"
     joint = joint_passes(joint, mode)
+    _keep_sides(joint.graph)
     _draw_seeds_once(joint.graph)
     FakeTensorProp(joint, mode).propagate_dont_convert_inputs(*inputs)  # passes leave fakes that share no storages
     if real:
@@ -49,6 +53,19 @@ def prepared(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.G
     lay_out_gradients(joint, trained)
     joint.recompile()
     return joint
+
+
+def _keep_sides(graph: fx.Graph) -> None:
+    """A pass may have the forward read a node of the backward that computes the same as one of its own; this one is of the forward then."""
+    follows: set[fx.Node] = set()  # what needs a tangent
+    for node in graph.nodes:
+        if is_tangent(node) or not follows.isdisjoint(node.all_input_nodes):
+            follows.add(node)
+    for node in reversed(list(graph.nodes)):
+        if node.op == "call_function" and node.meta.get(SIDE) == "is_forward" and node not in follows:
+            for source in node.all_input_nodes:
+                if source.meta.get(SIDE) == "is_backward":
+                    source.meta[SIDE] = "is_forward"
 
 
 def _draw_seeds_once(graph: fx.Graph) -> None:
