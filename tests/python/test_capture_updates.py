@@ -1,11 +1,13 @@
 """Graphs that hold the optimizer's step: one update for each parameter, behind the last reader of it."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from lowtide.frontend.planning.updates import joint_workspace
 from lowtide.torch import CaptureError, capture
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.optimizer.rules import Rule, Watcher
@@ -58,11 +60,29 @@ def test_the_workspace_is_what_a_step_takes(name, given):
     peak = peak_rise(optimizer.step)
     size = parameter.numel() * 4
     if name == "Muon":  # products of half precision take more on a CPU, which their prices know
-        assert 2 * size < watched.workspace <= peak
+        assert 2 * size < watched.temporaries <= peak
     else:
-        assert abs(watched.workspace - peak) <= max(0.02 * size, 300), (watched.workspace / size, peak / size)
+        assert abs(watched.temporaries - peak) <= max(0.02 * size, 300), (watched.temporaries / size, peak / size)
     assert watched.implementation == next((word for word in ("fused", "foreach") if given.get(word)), "loop")
     assert watched.mutates_gradient == ("nesterov" in given and "foreach" in given)
+
+
+@pytest.mark.parametrize("name,given", [case for case in CASES if case[0] != "Muon"], ids=lambda v: v if isinstance(v, str) else ",".join(map(str, v)) or "plain")
+def test_one_call_for_several_parameters_takes_no_more_than_their_joint_workspace(name, given):
+    parameters = [nn.Parameter(torch.rand(96, width)) for width in (64, 16, 80, 72)]
+    optimizer = getattr(torch.optim, name)(parameters, **given)
+    for _ in range(10):
+        for p in parameters:
+            p.grad = torch.rand_like(p)
+        optimizer.step()
+    with FakeTensorMode() as mode:
+        watch = Watcher(mode, on_gpu=False)
+    updates = []
+    for p in parameters:
+        watched = watch(Rule.of(optimizer, optimizer.param_groups[0]), p)
+        attributes = {"implementation": watched.implementation, "temporaries": watched.temporaries}
+        updates.append(SimpleNamespace(workspace=watched.temporaries, attributes=json.dumps(attributes)))
+    assert peak_rise(optimizer.step) <= joint_workspace(updates) + 300
 
 
 def test_gradients_end_where_parameters_are_updated():
@@ -82,7 +102,7 @@ def test_gradients_end_where_parameters_are_updated():
         assert op.get("workspace", 0) == 0 and op["outputs"] == [] and op["after"] == [barrier] and op["time"] > 0
         assert [whole["tensors"][t]["name"] for t in op["mutates"]] == [
             name, f"{name}.step", f"{name}.exp_avg", f"{name}.exp_avg_sq"]
-        assert op["attributes"] == {"optimizer": "AdamW", "implementation": "fused"}
+        assert op["attributes"] == {"optimizer": "AdamW", "implementation": "fused", "temporaries": 0}
     state = [t for t in whole["tensors"] if t.get("role") == "state"]
     weights = sum(p.numel() * 4 for p in model.parameters())
     assert sum(t["bytes"] for t in state) == 2 * weights + 8 * 4 and all(t["stays"] for t in state)

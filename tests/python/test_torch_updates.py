@@ -420,3 +420,30 @@ def test_the_optimizer_is_called_once_for_several_parameters_where_the_peak_leav
     count = len(list(model.parameters()))
     assert sum(calls) == count and 3 * len(calls) <= count, calls
     assert all(map(torch.equal, model.parameters(), plain.parameters()))
+
+
+class Product(nn.Module):
+    """Its largest memory is that of its updates: each gradient reads the other parameter, so both are there before either update."""
+
+    def __init__(self, width=256):
+        super().__init__()
+        self.first, self.second = (nn.Parameter(torch.randn(width, width)) for _ in range(2))
+
+    def forward(self, x):
+        return (self.first * self.second @ x).square().mean()
+
+
+@pytest.mark.parametrize(("given", "expected"), [({"foreach": True}, [1, 1]), ({"foreach": False}, [1, 1]), ({"fused": True}, [2])])
+def test_updates_that_follow_one_another_are_one_call_only_where_the_peak_leaves_room_for_it(monkeypatch, given, expected):
+    calls = []
+    update = Updater.update
+    monkeypatch.setattr(Updater, "update", lambda self, updates: calls.append(len(updates)) or update(self, updates))
+    model, x = Product(), torch.randn(256, 1)
+    optimizer = torch.optim.AdamW(model.parameters(), **given)
+    run = compiled(model, x, optimizer)
+    report = lowtide.torch.reports()[-1]
+    for _ in range(2):  # the first makes the state
+        calls.clear()
+        rise = peak_rise(lambda: steps(run, optimizer, lambda i: (x,), 1))
+        assert calls == expected
+    assert bytes_held(model, x, optimizer) + rise <= report.peak

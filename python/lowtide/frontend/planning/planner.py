@@ -14,6 +14,7 @@ The budget limits the whole peak: inputs and parameters of the graph, memory of 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import time
 import warnings
@@ -37,7 +38,7 @@ from .reserved import within_reserved
 from .schedule import Schedule
 from .search import NotInParts, Search, Transforms
 from .taken import Taken, taken
-from .updates import updates_together
+from .updates import updates_in_one_call, updates_together
 
 
 def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
@@ -184,12 +185,18 @@ class Question:
                 raise
             cost = None
         answer = Answer(self, found, made, code.schedule, code.plan, code.graph, cost)
-        return answer if code.schedule.copied or cost is None else self._with_updates_together(answer)
+        if cost is None or self.options.layout == "exact":  # whose block has places for the allocations of one update at a time
+            return answer
+        # the model of the allocator has each update's workspace at another time
+        most_workspace = _LITTLE_WORKSPACE if self.options.footprint == "reserved" else None
+        if not code.schedule.copied:
+            answer = self._with_late_updates(answer, most_workspace)
+        together = updates_in_one_call(answer.graph, answer.plan, most_workspace)
+        return dataclasses.replace(answer, schedule=dataclasses.replace(answer.schedule, together=together))
 
-    def _with_updates_together(self, answer: Answer) -> Answer:
+    def _with_late_updates(self, answer: Answer, most_workspace: int | None) -> Answer:
         """The same plan with updates that wait for others, if it keeps what the first keeps."""
-        by_allocator = self.options.footprint == "reserved"  # whose model has each update's workspace at another time
-        order = updates_together(answer.graph, answer.plan, _LITTLE_WORKSPACE if by_allocator else None)
+        order = updates_together(answer.graph, answer.plan, most_workspace)
         if order is None:
             return answer
         code = as_code(answer.program, self.constraints, lowtide.Plan([("compute", op) for op in order]), self.problem.machine)
@@ -197,10 +204,9 @@ class Question:
             cost = code.cost(answer.peak, self.plain_terms)
         except lowtide.PlanError:
             return answer
-        together = Answer(self, answer.found, answer.program, code.schedule, code.plan, code.graph, cost)
-        if by_allocator and together.taken.reserved > max(self.limit, answer.taken.reserved):
-            return answer
-        return together
+        late = Answer(self, answer.found, answer.program, code.schedule, code.plan, code.graph, cost)
+        by_allocator = self.options.footprint == "reserved"
+        return answer if by_allocator and late.taken.reserved > max(self.limit, answer.taken.reserved) else late
 
     def answer_with(self, plan: lowtide.Plan, facts: dict[str, Any]) -> Answer:
         """The answer that this plan of the given program is.  facts: of a search for the same budget."""

@@ -22,12 +22,13 @@ Transfers = dict[int, list[tuple[str, int]]]
 @dataclass
 class Schedule:
     """steps: computations, frees and copies, in order.  graph: the one on which their peak is that of the code (states without a
-    repeated draw take no bytes).  program: the one that runs.
+    repeated draw take no bytes).  program: the one that runs.  together: updates in one call (updates.py).
     """
 
     steps: list[Step]
     graph: lowtide.Graph
     program: Program
+    together: tuple[tuple[int, ...], ...] = ()
 
     @property
     def computes(self) -> list[Computation]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from torch import fx
 
@@ -22,16 +22,15 @@ from ..tensors.storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
 from .half_graph import HalfGraphBuilder
-from .joined_updates import join_updates
 from .points import Points
 from .repeated import share_code
 from .write_back import writes_back
 
 
-def emit(program: Program, computes: list[Computation],
-         transfers: Transfers | None = None, points: Points | None = None) -> tuple[fx.GraphModule, fx.GraphModule]:
+def emit(program: Program, computes: list[Computation], transfers: Transfers | None = None, points: Points | None = None,
+         together: Iterable[tuple[int, ...]] = ()) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Forward and backward modules that make these computations of program.graph's ops, in their order, and these copies
-    between them.  points: to note where allocations may be arranged.
+    between them.  points: to note where allocations may be arranged.  together: updates in one call, which follow one another.
 
     Raises CaptureError, and nothing else, for what cannot be put into code, with the node named.
     """
@@ -41,13 +40,14 @@ def emit(program: Program, computes: list[Computation],
         inputs = program.joint.graph.find_nodes(op="placeholder")
         elided = elided_ops(program, ops)
         done: set[int] = set()
-        halves.append(forward := HalfGraphBuilder(program, None, elided, done, points))
+        groups = {op: group if op == group[-1] else () for group in together for op in group}
+        halves.append(forward := HalfGraphBuilder(program, None, elided, done, points, groups))
         for node in inputs:
             if not is_tangent(node):
                 forward.placeholder(node)
         forward.run(computes[:cut], transfers)
         forward.settle()
-        halves.append(backward := HalfGraphBuilder(program, forward, elided, done, points))
+        halves.append(backward := HalfGraphBuilder(program, forward, elided, done, points, groups))
         for node in inputs:
             if is_tangent(node):
                 backward.placeholder(node)
@@ -59,8 +59,6 @@ def emit(program: Program, computes: list[Computation],
             backward.add(begin_backward, (program.updates, backward.take(token)), None)
         backward.run(computes[cut + 1:], transfers, cut + 1)
         backward.settle()
-        for half in (forward, backward):
-            join_updates(half.graph, half.made_as_views)
         if program.assumed_tangent:
             _scale(program, backward, tangent, arrived)
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -31,27 +32,28 @@ aten = torch.ops.aten
 
 class HalfGraphBuilder:
     """parent: the forward, for the backward.  elided: ops without code.  done: ops that the step has computed so far, shared by both
-    halves.  points: to note where allocations may be arranged (points.py).
+    halves.  points: to note where allocations may be arranged (points.py).  together: the updates that one call makes, by the last of
+    them; none for the others.
 
-    program: the one whose code is generated.  made_as_views: nodes that compute nothing.  values: the current value in this half of a node of the joint graph, or of one of its
+    program: the one whose code is generated.  values: the current value in this half of a node of the joint graph, or of one of its
     results (node, index).  at: the node of the joint graph whose code is being generated.
     saved, numbers: the forward's values that the backward reads, in the order of its first placeholders; numbers come first there,
     and last among the forward's results.
     """
 
     def __init__(self, program: Program, parent: HalfGraphBuilder | None, elided: set[int], done: set[int],
-                 points: Points | None = None) -> None:
+                 points: Points | None = None, together: Mapping[int, tuple[int, ...]] | None = None) -> None:
         self.graph = fx.Graph()
         self.saved: list[fx.Node] = []
         self.numbers: list[fx.Node] = []
         self.program, self._parent, self._elided, self._done = program, parent, elided, done
         self.values: dict[Value, fx.Node] = {}
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
-        self.made_as_views: set[fx.Node] = set()
+        self._made_as_views: set[fx.Node] = set()
         self._left: dict[fx.Node, fx.Node] = {}  # placeholder of a saved value -> what the forward saves
         self._copies: Copies = Copies(self, None if parent is None else parent._copies)
         self.at: fx.Node | None = None
-        self._points = points
+        self._points, self._together = points, together or {}
         self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
 
     @property
@@ -115,7 +117,7 @@ class HalfGraphBuilder:
         if not known or known[0] != sources:
             new = dict(zip(node.all_input_nodes, sources, strict=True))
             self._views[node] = (sources, self.graph.node_copy(node, new.__getitem__))
-            self.made_as_views.add(self._views[node][1])
+            self._made_as_views.add(self._views[node][1])
         return self._views[node][1]
 
     def _new_placeholder(self, name: str, meta: dict[str, Any]) -> fx.Node:
@@ -170,6 +172,10 @@ class HalfGraphBuilder:
 
     # ---- what emitters make nodes with
 
+    def updates_at(self, op: int) -> tuple[int, ...]:
+        """The updates that the code of this one makes in one call; none if it is left to a later one."""
+        return self._together.get(op, (op,))
+
     def call(self, function: Any, args: tuple[Any, ...], like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
         """A call with the meta data of the joint graph's node `like`, whose result is like the fake `value`."""
         new = self.graph.call_function(function, args, kwargs or {})
@@ -195,11 +201,11 @@ class HalfGraphBuilder:
         note_overwriting(new, written, variant, saved)
         if saved is not None:
             note_left(self._left[saved])
-        return self.call(aten.detach.default, (new,), like, value) if written in self.made_as_views else new
+        return self.call(aten.detach.default, (new,), like, value) if written in self._made_as_views else new
 
     def _saved_below(self, node: fx.Node) -> fx.Node | None:
         """The placeholder whose storage is that of a node; None if this half has made it."""
-        while node in self.made_as_views:
+        while node in self._made_as_views:
             node = next(n for n in node.all_input_nodes if leaves(n.meta.get("val")))
         return node if node.op == "placeholder" else None
 

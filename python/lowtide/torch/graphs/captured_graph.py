@@ -414,7 +414,7 @@ class CapturedGraph:
             progress.stage("making code of the plan")
             if not trains:
                 return emit_forward(program, planned.computes, planned.transfers)
-            forward, backward = emit(program, planned.computes, planned.transfers, self._layout.points(program))
+            forward, backward = emit(program, planned.computes, planned.transfers, self._layout.points(program), planned.together)
             self._divide(forward, backward)
             self._layout.learn(self._record.report)
             self._reads.learn(program, forward, (self._planner.changing(self._inputs), self._planner.written_results),

@@ -161,8 +161,8 @@ class GraphPlanner:
         terms = self._terms(traced, program, to_plan, settings)
         settings, terms = self._agreed(program, settings, terms)
         same = None if terms.agreed or settings.techniques & TRANSFORMS else group.same(self._record, program, terms.constraints)
-        if same and same.report and same.steps is not None:  # but for a number that the tracer took for a constant
-            planned, report = schedule(program, same.steps), same.report
+        if same and same.report and same.schedule is not None:  # but for a number that the tracer took for a constant
+            planned, report = replace(schedule(program, same.schedule.steps), together=same.schedule.together), same.report
             if report.exactness.traced != differs:
                 report, same = replace(report, exactness=replace(report.exactness, traced=differs)), None
         else:
@@ -407,7 +407,7 @@ class GraphPlanner:
         """Record the result.  same: a graph with the same plan, whose report this one shares."""
         record, group, constraints, program = self._record, self._group, terms.constraints, planned.program
         assert isinstance(program, PlannableProgram), "as the one that was planned"
-        record.report, record.constraints, record.steps = report, constraints, planned.steps
+        record.report, record.constraints, record.schedule = report, constraints, planned
         group.gathers_again = group.gathers_again or group.ranks is not None and _gathers_again(planned)
         if self.updates:
             self.updates.peak, self.updates.budget = report.peak, report.budget

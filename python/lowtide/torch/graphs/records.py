@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...frontend.planning.constraints import Constraints
-from ...frontend.planning.copies import Step
 from ...frontend.planning.report import Report
+from ...frontend.planning.schedule import Schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ..tensors.storages import Sizes
 
@@ -15,7 +15,7 @@ from ..tensors.storages import Sizes
 class GraphRecord:
     """The record of a compiled graph.
 
-    to_plan: the data for planning it (sharing.GraphToPlan), None if it cannot be planned.  report, constraints, steps: of its plan.
+    to_plan: the data for planning it (sharing.GraphToPlan), None if it cannot be planned.  report, constraints, schedule: of its plan.
     place: the index of its report.
     assignment: the terms of its planning at the next call (sharing.Assignment).  plans: how often it was planned with others.
     own: the storages of its inputs, at the last look.  leaves: gradients that its backward makes, by leaf.  updated: parameters that
@@ -26,7 +26,7 @@ class GraphRecord:
     to_plan: GraphToPlan | None = None
     report: Report | None = None
     constraints: Constraints | None = None
-    steps: list[Step] | None = None
+    schedule: Schedule | None = None
     place: int | None = None
     assignment: Assignment | None = None
     plans: int = 0

@@ -46,7 +46,7 @@ class UpdatesAfterBackward:
         trained = [(Rule.of(optimizer, group), unwrapped(p)) for optimizer, group, p in self._parameters() if p.requires_grad]
         on_gpu = any(p.is_cuda for _, p in trained)
         watch = Watcher(FakeTensorMode(), on_gpu)
-        return max((watch(rule, p).workspace for rule, p in trained if p.is_cuda == on_gpu), default=0)
+        return max((watch(rule, p).temporaries for rule, p in trained if p.is_cuda == on_gpu), default=0)
 
     def check(self) -> None:
         """A step begins.  Raises UpdateError if it would not be one."""

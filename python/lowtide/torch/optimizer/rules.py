@@ -204,15 +204,15 @@ class Rules:
 class Watched:
     """The effect of an update on one parameter.
 
-    state: fake tensors by their names.  parameter, gradient: those of the watched step.  kernels: its calls.  workspace:
-    bytes.  mutates_gradient: does it write to the gradient?  implementation: as of Rule.
+    state: fake tensors by their names.  parameter, gradient: those of the watched step.  kernels: its calls.
+    temporaries: the most bytes of what it makes and drops.  mutates_gradient: does it write to the gradient?  implementation: as of Rule.
     """
 
     parameter: torch.Tensor
     gradient: torch.Tensor
     state: dict[str, torch.Tensor]
     kernels: list[Kernel]
-    workspace: int
+    temporaries: int
     mutates_gradient: bool
     implementation: str
 
@@ -250,7 +250,7 @@ class Watcher:
             with _Calls():
                 step(optimizer)
             state = {name: value for name, value in optimizer.state[made].items() if isinstance(value, torch.Tensor)}
-            with _Memory() as memory:
+            with _Memory(self._on_gpu) as memory:
                 step(optimizer)
             with _Calls() as calls:
                 step(optimizer)
@@ -303,10 +303,11 @@ class _Calls(TorchDispatchMode):
 
 
 class _Memory(TorchDispatchMode):
-    """Counts the bytes of what is made and not yet dropped; peak: the most of them."""
+    """Counts the bytes of what is made and not yet dropped; peak: the most of them.  on_gpu: in blocks of a GPU's allocator?"""
 
-    def __init__(self) -> None:
+    def __init__(self, on_gpu: bool) -> None:
         super().__init__()
+        self._device = torch.device("cuda" if on_gpu else "cpu")
         self.peak = self._live = 0
         self._holders: dict[int, int] = {}  # storage -> tensors in it
 
@@ -323,7 +324,7 @@ class _Memory(TorchDispatchMode):
         return result
 
     def _hold(self, t: torch.Tensor) -> None:
-        where, size = storage(t), bytes_of(t)
+        where, size = storage(t), allocated(bytes_of(t), self._device)
         if where not in self._holders:
             self._live += size
             self.peak = max(self.peak, self._live)

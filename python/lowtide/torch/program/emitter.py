@@ -57,6 +57,9 @@ class Code(Protocol):
     def item(self, node: fx.Node, made: fx.Node, i: int) -> None:
         """Result i of `made`, which computes `node`."""
 
+    def updates_at(self, op: int) -> tuple[int, ...]:
+        """The updates that the code of this one makes in one call; none if it is left to a later one."""
+
 
 class Emitter:
     """How code is made of one op of a program.

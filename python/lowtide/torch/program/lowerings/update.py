@@ -51,8 +51,12 @@ class _UpdateEmitter(Emitter):
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         assert self.captured is not None, "no code is made of updates in a graph that is only planned"
-        gradient = code.get(self.gradient)
-        code.call(apply_updates, (self.captured, (self.slot,), (gradient,), (self.owned,)), self.gradient, None)
+        updates = [update for at in code.updates_at(op) if isinstance(update := code.runs[at].emitter, _UpdateEmitter)]
+        if not updates:
+            return False
+        slots, owned = tuple(update.slot for update in updates), tuple(update.owned for update in updates)
+        gradients = tuple(code.get(update.gradient) for update in updates)
+        code.call(apply_updates, (self.captured, slots, gradients, owned), self.gradient, None)
         return False
 
 
@@ -91,8 +95,9 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
         op = Op(f"update {name}", "lowtide.update", [*dict.fromkeys(given.values()), *states.values()], [],
                 sum(time for time, _, _ in prices), "update", name.rpartition(".")[0] or None, recomputable=False,
                 after=[builder.graph.crossed],
-                workspace=update.workspace + max((workspace for _, workspace, _ in prices), default=0),
-                attributes={"optimizer": rules.of[name].name, "implementation": update.implementation},
+                workspace=update.temporaries + max((workspace for _, workspace, _ in prices), default=0),
+                attributes={"optimizer": rules.of[name].name, "implementation": update.implementation,
+                            "temporaries": update.temporaries},
                 runs=Run(_UpdateEmitter(updates.captured, slot, tuple(states), nodes[name], owned)))
         op.mutates = [given["param"], *states.values(), *([given["grad"]] if update.mutates_gradient else [])]
         shown = {"grad": gradient, "param": parameter, **update.state}
