@@ -401,7 +401,7 @@ def test_a_hundred_steps_leave_nothing():
 def test_the_optimizer_is_called_once_for_several_parameters_where_the_peak_leaves_room(monkeypatch, whole):
     calls = []
     update = Updater.update
-    monkeypatch.setattr(Updater, "update", lambda self, updates: calls.append(len(updates)) or update(self, updates))
+    monkeypatch.setattr(Updater, "update", lambda self, batch, *given: calls.append(len(batch.parameters)) or update(self, batch, *given))
     torch.manual_seed(0)
     plain = Gpt()
     model, inputs = copy.deepcopy(plain), gpt_inputs()
@@ -437,7 +437,7 @@ class Product(nn.Module):
 def test_updates_that_follow_one_another_are_one_call_only_where_the_peak_leaves_room_for_it(monkeypatch, given, expected):
     calls = []
     update = Updater.update
-    monkeypatch.setattr(Updater, "update", lambda self, updates: calls.append(len(updates)) or update(self, updates))
+    monkeypatch.setattr(Updater, "update", lambda self, batch, *given: calls.append(len(batch.parameters)) or update(self, batch, *given))
     model, x = Product(), torch.randn(256, 1)
     optimizer = torch.optim.AdamW(model.parameters(), **given)
     run = compiled(model, x, optimizer)

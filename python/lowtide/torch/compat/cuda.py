@@ -160,6 +160,11 @@ def life_of(t: torch.Tensor) -> Callable[[], bool]:
 _inside = threading.local()  # pool: the one that this thread allocates from
 
 
+def is_inside_pool() -> bool:
+    """Do allocations of this thread come from a pool of a step's own?"""
+    return getattr(_inside, "pool", None) is not None
+
+
 @contextlib.contextmanager
 def outside_of_pools() -> Iterator[None]:
     """What is allocated here outlives a step, so it does not come from a pool of the step's own."""

@@ -34,4 +34,4 @@ def accumulate(model: nn.Module) -> Iterator[None]:
 
 def accumulates(p: torch.Tensor) -> bool:
     """Is this parameter in a block of `accumulate` now?"""
-    return _accumulating[id(p)] > 0
+    return bool(_accumulating) and _accumulating[id(p)] > 0

@@ -63,7 +63,7 @@ class UpdatesAfterBackward:
         """Update each parameter that has a gradient, and drop the gradient."""
         for optimizer, group, p in self._parameters():
             if p.grad is not None:
-                step_of_some(optimizer, [(group, p)])
+                step_of_some(optimizer, [(group, [p])])
                 p.grad = None
 
     def _parameters(self) -> Iterator[tuple[torch.optim.Optimizer, dict[str, Any], torch.Tensor]]:

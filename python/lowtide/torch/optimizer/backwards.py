@@ -18,6 +18,7 @@ from ..compat.autograd import compiled_autograd_runs
 from ..runtime.backward_looks import forward_of, graph_of, has_node, is_leaf, look_at_backwards, node_of
 from ..step_errors import UpdateError
 from .accumulating import accumulates
+from .batch import Batch
 from .updater import STEP_INSTEAD, Updater, check_hooks
 
 _REGION = "lowtide_updates"
@@ -29,7 +30,7 @@ class Updates(Protocol):
     slots: dict[int, torch.Tensor]
     looked: bool
 
-    def by_updater(self) -> list[tuple[Updater, list[torch.Tensor]]]: ...
+    def by_updater(self) -> list[tuple[Updater, Batch]]: ...
 
 
 def watch_backwards() -> None:
@@ -51,20 +52,18 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
     if not Updater.are_any():
         return
     edges = graph_of(outputs)
-    captured_graphs = {node: _captured(node) for node in edges}
-    if not any(captured_graphs.values()):
-        return
-    if inputs:
+    captured_graphs = {node: captured for node in edges if not is_leaf(node) and (captured := _captured(node))}
+    if captured_graphs and inputs:
         running = _running(edges, {node_of(i) for i in inputs if has_node(i)})
         captured_graphs = {node: captured for node, captured in captured_graphs.items() if node in running}
-    found = [captured for captured in captured_graphs.values() if captured]
+    found = list(captured_graphs.values())
     if not found:
         return
     if compiled_autograd_runs():
         raise UpdateError("compiled autograd puts the graph's backward into a graph of its own, of which nothing says when "
                           "it updates parameters: turn it off, or use update='step'")
     leaves = {id(p): p for captured in found for p in captured.slots.values()}
-    places = Counter(id(n.variable) for node in edges for n in edges[node] if is_leaf(n))
+    places = Counter(id(n.variable) for following in edges.values() for n in following if is_leaf(n))
     asked = {id(i) for i in inputs or ()}
     if inputs and (not fills or not asked.issuperset(leaves)):
         raise UpdateError("torch.autograd.grad, or backward(inputs=...), asks for some gradients, and with "
@@ -82,8 +81,8 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
                               f"loss, within one graph of the model, without a graph break, {STEP_INSTEAD}")
     updated: dict[Updater, list[torch.Tensor]] = {}
     for captured in found:
-        for updater, parameters in captured.by_updater():
-            updated.setdefault(updater, []).extend(parameters)
+        for updater, batch in captured.by_updater():
+            updated.setdefault(updater, []).extend(batch.parameters)
     for updater, parameters in updated.items():
         _check_step(updater, parameters, keeps)
     for captured in found:

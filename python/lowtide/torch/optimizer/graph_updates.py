@@ -18,10 +18,12 @@ from ..compat.fake import detect_fake_mode
 from ..step_errors import UpdateError
 from ..tensors.storages import bytes_of
 from .accumulating import accumulates
+from .assigned import Assigned
 from .backwards import watch_backwards
+from .batch import Batch
 from .host_states import HostStates
 from .rules import Rule, Rules
-from .updater import STEP_INSTEAD, Due, Updater, check_hooks, new_token
+from .updater import STEP_INSTEAD, Updater, check_hooks, new_token
 
 _keys = itertools.count()
 _captured_graphs: weakref.WeakValueDictionary[int, GraphUpdates] = weakref.WeakValueDictionary()
@@ -45,7 +47,7 @@ class GraphUpdates:
     peak: int = 0
     budget: int = 0
     looked: bool = False
-    _groups: dict[int, tuple[Updater, dict[str, Any]]] = field(default_factory=dict)
+    _assigned: Assigned | None = None
     _warned: bool = False
 
     def __post_init__(self) -> None:
@@ -60,27 +62,22 @@ class GraphUpdates:
                 known |= dict.fromkeys(map(id, group["params"]), Rule.of(updater.optimizer, group))
         return Rules({f"input{i}": known[id(inputs[i])] for i in trained if id(inputs[i]) in known}, home)
 
-    def by_updater(self) -> list[tuple[Updater, list[torch.Tensor]]]:
+    def by_updater(self) -> list[tuple[Updater, Batch]]:
         """The parameters of the latest plan by what updates them.  Raises UpdateError for one that nothing does."""
-        groups = self.groups()
-        found: dict[Updater, list[torch.Tensor]] = {}
-        for p in self.slots.values():
-            if id(p) not in groups:
-                raise UpdateError(f"update: a parameter of shape {list(p.shape)} is in no group of the optimizer any more: "
-                                  "compile the model again, with the optimizer that it is to be updated by")
-            found.setdefault(groups[id(p)][0], []).append(p)
-        return list(found.items())
+        assigned = self._assigned_now()
+        assigned.check()
+        return assigned.found
+
+    def _assigned_now(self) -> Assigned:
+        if self._assigned is None or not self._assigned.is_of(self.slots, self.updaters):
+            self._assigned = Assigned(self.slots, self.updaters)
+        return self._assigned
 
     def read_on_host(self) -> Any:
         """What updates read beside tensors: settings of groups, and the state, in a form that can be compared."""
         return [(_Same(updater.optimizer.state), [[_Same(value) if isinstance(value, torch.Tensor) else (key, value)
                                                    for key, value in group.items() if key != "params"]
                                                   for group in updater.optimizer.param_groups]) for updater in self.updaters]
-
-    def groups(self) -> dict[int, tuple[Updater, dict[str, Any]]]:
-        """The groups of all optimizers by their parameters, each with what makes its updates."""
-        return {id(p): (updater, group) for updater in self.updaters
-                for group in updater.optimizer.param_groups for p in group["params"]}
 
     def check(self, args: tuple[Any, ...], whole: bool) -> None:
         """whole: is the call a whole step?  Raises UpdateError unless the graph is given the parameters that it was
@@ -104,9 +101,8 @@ class GraphUpdates:
             raise UpdateError("update='backward': something other than torch.autograd has begun a backward, so nothing says "
                               "that its updates are those of a step; use update='step'")
         self.looked = False
-        for updater, parameters in self.by_updater():
-            updater.begin(number, parameters)
-        self._groups = self.groups()
+        for updater, batch in self.by_updater():
+            updater.begin(number, batch.refs)
         if self._warned or not any(map(accumulates, self.slots.values())):
             return
         size = sum(bytes_of(p) for p in self.slots.values())
@@ -119,42 +115,38 @@ class GraphUpdates:
 
     def _begin_step(self) -> None:
         by_updater = self.by_updater()
-        for updater, parameters in by_updater:
-            check_hooks(updater.optimizer, parameters)
-            updater.check_gradients(parameters)
+        for updater, batch in by_updater:
+            check_hooks(updater.optimizer, batch.parameters)
+            updater.check_gradients(batch.parameters)
         if any(p.grad is not None or accumulates(p) for p in self.slots.values()):
             raise UpdateError("step makes its own gradients, and some exist already: set them to None first "
                               "(optimizer.zero_grad()); what is to add up over microbatches needs "
                               "lowtide.torch.optimize")
-        self._groups = self.groups()
         names = [(self.slots[slot], name) for slot, name in self.homes]
-        for updater, _ in by_updater if names else ():
+        for updater, batch in by_updater if names else ():
             states = self.states.get(updater) or self.states.setdefault(updater, HostStates(updater.optimizer))
-            states.go_home((p, name) for p, name in names if self._groups[id(p)][0] is updater)
+            states.go_home((p, name) for p, name in names if id(p) in batch.refs)
 
-    def update(self, slots: Sequence[int], gradients: Sequence[torch.Tensor], owned: Sequence[bool]) -> None:
+    def update(self, slots: tuple[int, ...], gradients: Sequence[torch.Tensor], owned: Sequence[bool]) -> None:
         """The parameters at these places.  owned: may their gradients be kept?"""
-        due: dict[Updater, list[Due]] = {}
-        for slot, gradient, is_owned in zip(slots, gradients, owned, strict=True):
-            p = self.slots[slot]
-            updater, group = self._groups[id(p)]
+        assert self._assigned is not None, "by the check of this step"
+        for updater, places, batch in self._assigned.calls(slots):
             if updater in self.states:
-                self.states[updater].arrive(p)
-            due.setdefault(updater, []).append(Due(p, group, gradient, is_owned))
-        for updater, updates in due.items():
-            updater.update(updates)
+                for p in batch.parameters:
+                    self.states[updater].arrive(p)
+            updater.update(batch, [gradients[place] for place in places], [owned[place] for place in places])
 
     def open(self) -> torch.Tensor:
         """A forward begins; what it saves for its backward."""
         number, token = new_token()
-        parameters = frozenset(map(id, self.slots.values()))
-        for updater in self.updaters:
-            updater.open(number, token, parameters & updater.groups().keys())
+        for updater, batch in self._assigned_now().found:
+            updater.open(number, token, batch.refs)
         return token
 
     def move(self, way: str, slot: int, name: str) -> None:
+        assert self._assigned is not None, "by the check of this step"
         p = self.slots[slot]
-        getattr(self.states[self._groups[id(p)][0]], way)(p, name)
+        getattr(self.states[self._assigned.updater_of[id(p)]], way)(p, name)
 
 
 @dataclass(frozen=True)
@@ -184,7 +176,7 @@ def begin_backward(key: int, token: torch.Tensor) -> None:
 
 
 @fx.node.has_side_effect
-def apply_updates(key: int, slots: Sequence[int], gradients: Sequence[torch.Tensor], owned: Sequence[bool]) -> None:
+def apply_updates(key: int, slots: tuple[int, ...], gradients: Sequence[torch.Tensor], owned: Sequence[bool]) -> None:
     """The parameters at these places have their gradients."""
     _captured_graphs[key].update(slots, gradients, owned)
 

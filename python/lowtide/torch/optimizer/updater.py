@@ -6,18 +6,19 @@ import contextlib
 import itertools
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ..compat.cuda import outside_of_pools
+from ..compat.cuda import is_inside_pool, outside_of_pools
 from ..step_errors import UpdateError
 from ..tensors.storages import is_dense
 from ..tensors.used_gradient import UsedGradient
 from .accumulating import accumulates
+from .batch import Batch, InGroup
 
 _updaters: weakref.WeakValueDictionary[int, Updater] = weakref.WeakValueDictionary()  # by their optimizers' ids
 _forwards = itertools.count(1)  # numbers of all forwards, whichever optimizers they wait for
@@ -31,16 +32,7 @@ class _Open:
 
     number: int
     ref: StorageWeakRef
-    parameters: frozenset[int]
-
-
-class Due(NamedTuple):
-    """An update: a parameter, its group and its gradient.  owned: may the gradient be kept?"""
-
-    parameter: torch.Tensor
-    group: dict[str, Any]
-    gradient: torch.Tensor
-    owned: bool
+    parameters: Container[int]
 
 
 class Updater:
@@ -62,6 +54,8 @@ class Updater:
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.optimizer = optimizer
+        self._listed: list[list[int]] = []  # ids of the groups and of their parameters
+        self._groups: dict[int, dict[str, Any]] = {}
         self._latest = 0  # forward of these parameters
         self._open: list[_Open] = []
         self._updated_at: dict[int, int] = {}  # parameter -> the latest forward when it was updated
@@ -85,8 +79,11 @@ class Updater:
             weakref.finalize(self, hook.remove)
 
     def groups(self) -> dict[int, dict[str, Any]]:
-        """The optimizer's groups by their parameters."""
-        return {id(p): group for group in self.optimizer.param_groups for p in group["params"]}
+        """The optimizer's groups by their parameters' ids; the same dict as long as they stay the same."""
+        now = [[id(group), *map(id, group["params"])] for group in self.optimizer.param_groups]
+        if now != self._listed:
+            self._listed, self._groups = now, {id(p): group for group in self.optimizer.param_groups for p in group["params"]}
+        return self._groups
 
     # ---- the user's own step, which has nothing to do for what is updated
 
@@ -107,22 +104,25 @@ class Updater:
     def _put_aside(self) -> None:
         """Take away used gradients, for which there is nothing to do.  Raises UpdateError for what would be a second
         update."""
-        updated = [p for p in (ref() for ref in self._updated.values()) if p is not None and p.grad is not None]
-        for p in updated:
-            if not isinstance(p.grad, UsedGradient):
+        updated: list[tuple[torch.Tensor, UsedGradient]] = []
+        for p in (ref() for ref in self._updated.values()):
+            gradient = None if p is None else p.grad
+            if p is None or gradient is None:
+                continue
+            if not isinstance(gradient, UsedGradient):
                 raise UpdateError(f"a parameter of shape {list(p.shape)} was updated in the backward, and somebody has given "
                                   "it another gradient since: the step would update it twice. Leave p.grad alone, "
                                   + STEP_INSTEAD)
+            updated.append((p, gradient))
         if any(self._used.get(id(group), now) != now for group in self.optimizer.param_groups for now in [_settings(group)]):
             raise UpdateError("the settings of one of the optimizer's groups, such as lr, have changed between the backward "
                               "and optimizer.step(), and parameters were updated by those of before: set them before the "
                               f"backward, {STEP_INSTEAD}")
         self._used.clear()
         self._updated.clear()
-        for p in updated:
-            assert isinstance(p.grad, UsedGradient)
-            self._aside.append((p, p.grad))
+        for p, _ in updated:
             p.grad = None
+        self._aside += updated
 
     def _stepped(self) -> None:
         for p, gradient in self._aside:
@@ -140,8 +140,8 @@ class Updater:
                               "ordinary one would leave to the step. Call optimizer.step() right after the backward, or, for "
                               "microbatches, run all backwards but the last within lowtide.torch.accumulate(model)")
 
-    def open(self, number: int, token: torch.Tensor, parameters: frozenset[int]) -> None:
-        """A forward of that number runs now, in a graph with these parameters."""
+    def open(self, number: int, token: torch.Tensor, parameters: Container[int]) -> None:
+        """A forward of that number runs now, in a graph with parameters of these ids."""
         self._latest = number
         self._open.append(_Open(number, StorageWeakRef(token.untyped_storage()), parameters))
 
@@ -153,78 +153,91 @@ class Updater:
     def check_gradients(self, parameters: Iterable[torch.Tensor]) -> None:
         """Raises UpdateError unless these may get gradients now."""
         for p in parameters:
-            shape = f"a parameter of shape {list(p.shape)}"
             if id(p) in self._updated:
-                raise UpdateError(f"a second backward before optimizer.step(): {shape} is updated already. Call "
+                raise UpdateError(f"a second backward before optimizer.step(): {_shape_of(p)} is updated already. Call "
                                   "optimizer.step() after each step as ever, or, for microbatches, run all backwards but "
                                   "the last within lowtide.torch.accumulate(model)")
-            if isinstance(p.grad, UsedGradient) and not p.grad.zeroed:
-                raise UpdateError(f"the gradient of {shape} was used by its update in an earlier step and has not been set "
-                                  "to None or zero since, so an ordinary step would add to it: call optimizer.zero_grad() "
-                                  f"once a step, {STEP_INSTEAD}")
-            if p.grad is not None and not is_dense(p.grad) and not isinstance(p.grad, UsedGradient):
-                raise UpdateError(f"{shape} has a gradient of layout {p.grad.layout}, and a plan knows dense tensors alone: "
+            gradient = p.grad
+            if gradient is None:
+                continue
+            if isinstance(gradient, UsedGradient):
+                if not gradient.zeroed:
+                    raise UpdateError(f"the gradient of {_shape_of(p)} was used by its update in an earlier step and has not been set "
+                                      "to None or zero since, so an ordinary step would add to it: call optimizer.zero_grad() "
+                                      f"once a step, {STEP_INSTEAD}")
+            elif not is_dense(gradient):
+                raise UpdateError(f"{_shape_of(p)} has a gradient of layout {gradient.layout}, and a plan knows dense tensors alone: "
                                   f"set it to None first, {STEP_INSTEAD}")
 
-    def begin(self, number: int, parameters: Iterable[torch.Tensor]) -> None:
-        """The backward of that forward is about to run.  Raises UpdateError if parameters were updated since."""
+    def begin(self, number: int, parameters: Iterable[int]) -> None:
+        """The backward of that forward is about to run.  parameters: their ids.  Raises UpdateError if they were updated since."""
         self._open = [o for o in self._open if o.number != number]
-        if any(self._updated_at.get(id(p), 0) >= number for p in parameters):
+        if any(self._updated_at.get(p, 0) >= number for p in parameters):
             raise UpdateError("a second backward: parameters were updated in the backward since this forward ran, so its "
                               "gradients would be of other weights. Call backward once for each forward, within "
                               f"lowtide.torch.accumulate(model) for all but the last, {STEP_INSTEAD}")
 
-    def update(self, updates: Iterable[Due]) -> None:
-        """Parameters by their gradients in one step, or, within `accumulate`, put these to what stands."""
-        due: list[tuple[dict[str, Any], torch.Tensor]] = []
-        for p, group, gradient, owned in updates:
-            adds = accumulates(p)
-            if isinstance(p.grad, UsedGradient):
-                p.grad = None  # it was set to zero
-            if p.grad is not None:
-                p.grad.add_(gradient)  # as the engine does
-            elif adds:
-                p.grad = gradient if owned else gradient.clone(memory_format=torch.preserve_format)
-            else:
+    def update(self, batch: Batch, gradients: Sequence[torch.Tensor], owned: Sequence[bool]) -> None:
+        """Parameters by their gradients in one step, or, within `accumulate`, put these to what stands.  owned: may the gradients
+        be kept?"""
+        adding = [p for p in batch.parameters if accumulates(p)]
+        for p, gradient, is_owned in zip(batch.parameters, gradients, owned, strict=True):
+            standing = p.grad
+            if standing is not None and not isinstance(standing, UsedGradient):  # which was set to zero
+                standing.add_(gradient)  # as the engine does
+            elif is_owned or not adding:
                 p.grad = gradient
-            if adds:
-                continue
-            due.append((group, p))
-            self._updated_at[id(p)] = self._latest
-            self._updated[id(p)] = weakref.ref(p)
+            else:
+                p.grad = gradient.clone(memory_format=torch.preserve_format)
+        if adding:
+            kept = set(map(id, adding))
+            batch = Batch.of((group, p) for group, some in batch.groups for p in some if id(p) not in kept)
+        self._updated_at.update(dict.fromkeys(batch.refs, self._latest))
+        self._updated.update(batch.refs)
         try:
-            step_of_some(self.optimizer, due)
+            step_of_some(self.optimizer, batch.groups)
         finally:
-            for _, p in due:
-                p.grad = self._used_gradient(p)
-        for group in {id(group): group for group, _ in due}.values():
+            for p in batch.parameters:
+                self._use_gradient(p)
+        for group, _ in batch.groups:
             self._used[id(group)] = _settings(group)
 
-    def _used_gradient(self, p: torch.Tensor) -> UsedGradient:
-        """The parameter's, from step to step the same."""
+    def _use_gradient(self, p: torch.Tensor) -> None:
+        """Put a UsedGradient in its place, from step to step the same."""
         known = self._used_gradients.get(id(p))
-        if known is None or (known.shape, known.dtype, known.device) != (p.shape, p.dtype, p.device):
-            known = self._used_gradients[id(p)] = UsedGradient(p.shape, p.dtype, p.device)
-        known.stepped = known.zeroed = False
-        return known
+        if known is not None:
+            known.stepped = known.zeroed = False
+            try:
+                p.grad = known
+                return
+            except RuntimeError:  # the parameter has become of another shape, type or device
+                pass
+        p.grad = self._used_gradients[id(p)] = UsedGradient(p.shape, p.dtype, p.device)
 
 
-def step_of_some(optimizer: torch.optim.Optimizer, due: Iterable[tuple[dict[str, Any], torch.Tensor]]) -> None:
-    """The optimizer's step for these parameters of its groups, by their gradients, without the optimizer's hooks."""
-    step = type(optimizer).step
-    groups: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # and those of the step
-    for group, p in due:
-        groups.setdefault(id(group), (group, {**group, "params": []}))[1]["params"].append(p)
-    if not groups:
+def step_of_some(optimizer: torch.optim.Optimizer, groups: Iterable[InGroup]) -> None:
+    """The optimizer's step for parameters of its groups, by their gradients, without the optimizer's hooks."""
+    of_step = [(group, {**group, "params": parameters}) for group, parameters in groups]
+    if not of_step:
         return
-    stands_for = object.__new__(type(optimizer))
+    kind = type(optimizer)
+    stands_for = object.__new__(kind)
     stands_for.__dict__.update(optimizer.__dict__)
-    stands_for.param_groups = [of_step for _, of_step in groups.values()]
-    known = all(p in optimizer.state for of_step in stands_for.param_groups for p in of_step["params"])
-    with contextlib.nullcontext() if known else outside_of_pools():  # the state that is made stays
-        getattr(step, "__wrapped__", step)(stands_for)  # without the profiler's record and the hooks
-    for group, of_step in groups.values():
-        group.update({key: value for key, value in of_step.items() if key != "params"})
+    stands_for.param_groups = [copy for _, copy in of_step]
+    with outside_of_pools() if is_inside_pool() and not _have_state(optimizer, of_step) else contextlib.nullcontext():
+        getattr(kind.step, "__wrapped__", kind.step)(stands_for)  # without the profiler's record and the hooks
+    for group, copy in of_step:
+        del copy["params"]
+        group.update(copy)
+
+
+def _have_state(optimizer: torch.optim.Optimizer, groups: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
+    """Has every parameter its state?  What a step makes of it stays."""
+    return all(p in optimizer.state for _, group in groups for p in group["params"])
+
+
+def _shape_of(p: torch.Tensor) -> str:
+    return f"a parameter of shape {list(p.shape)}"
 
 
 def new_token() -> tuple[int, torch.Tensor]:
