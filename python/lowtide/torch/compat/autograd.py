@@ -18,12 +18,13 @@ with needed("engine of autograd"):
     run_backward = torch.autograd._engine_run_backward
     is_graph_kept = torch._C._autograd._get_current_graph_task_keep_graph
     is_profiled = torch._C._autograd._profiler_enabled
+    AccumulateGrad = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]  # the node at a leaf
 
 saved_tensor_hooks: Callable[[bool], Any] = lambda _: None
 with optional("a look at hooks on saved tensors"):
     saved_tensor_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
-__all__ = ["begin_profile", "compiled_autograd_runs", "end_profile", "is_graph_kept", "is_profiled", "run_backward",
+__all__ = ["AccumulateGrad", "begin_profile", "compiled_autograd_runs", "end_profile", "is_graph_kept", "is_profiled", "run_backward",
            "run_backwards_by", "saved_tensor_hooks"]
 
 

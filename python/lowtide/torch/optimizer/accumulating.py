@@ -34,4 +34,9 @@ def accumulate(model: nn.Module) -> Iterator[None]:
 
 def accumulates(p: torch.Tensor) -> bool:
     """Is this parameter in a block of `accumulate` now?"""
-    return bool(_accumulating) and _accumulating[id(p)] > 0
+    return _accumulating[id(p)] > 0
+
+
+def any_accumulates() -> bool:
+    """Is any parameter in such a block?"""
+    return bool(_accumulating)

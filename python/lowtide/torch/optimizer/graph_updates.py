@@ -17,7 +17,7 @@ from ..compat.distributed import running_ddp
 from ..compat.fake import detect_fake_mode
 from ..step_errors import UpdateError
 from ..tensors.storages import bytes_of
-from .accumulating import accumulates
+from .accumulating import accumulates, any_accumulates
 from .assigned import Assigned
 from .backwards import watch_backwards
 from .batch import Batch
@@ -103,7 +103,7 @@ class GraphUpdates:
         self.looked = False
         for updater, batch in self.by_updater():
             updater.begin(number, batch.refs)
-        if self._warned or not any(map(accumulates, self.slots.values())):
+        if self._warned or not any_accumulates() or not any(map(accumulates, self.slots.values())):
             return
         size = sum(bytes_of(p) for p in self.slots.values())
         if self.peak + size > self.budget:
@@ -134,7 +134,10 @@ class GraphUpdates:
             if updater in self.states:
                 for p in batch.parameters:
                     self.states[updater].arrive(p)
-            updater.update(batch, [gradients[place] for place in places], [owned[place] for place in places])
+            if len(places) == len(slots):
+                updater.update(batch, gradients, owned)
+            else:
+                updater.update(batch, [gradients[place] for place in places], [owned[place] for place in places])
 
     def open(self) -> torch.Tensor:
         """A forward begins; what it saves for its backward."""

@@ -17,7 +17,7 @@ from ..compat.cuda import is_inside_pool, outside_of_pools
 from ..step_errors import UpdateError
 from ..tensors.storages import is_dense
 from ..tensors.used_gradient import UsedGradient
-from .accumulating import accumulates
+from .accumulating import accumulates, any_accumulates
 from .batch import Batch, InGroup
 
 _updaters: weakref.WeakValueDictionary[int, Updater] = weakref.WeakValueDictionary()  # by their optimizers' ids
@@ -180,8 +180,8 @@ class Updater:
     def update(self, batch: Batch, gradients: Sequence[torch.Tensor], owned: Sequence[bool]) -> None:
         """Parameters by their gradients in one step, or, within `accumulate`, put these to what stands.  owned: may the gradients
         be kept?"""
-        adding = [p for p in batch.parameters if accumulates(p)]
-        for p, gradient, is_owned in zip(batch.parameters, gradients, owned, strict=True):
+        adding = {id(p) for p in batch.parameters if accumulates(p)} if any_accumulates() else ()
+        for p, gradient, is_owned in zip(batch.parameters, gradients, owned):
             standing = p.grad
             if standing is not None and not isinstance(standing, UsedGradient):  # which was set to zero
                 standing.add_(gradient)  # as the engine does
@@ -190,29 +190,27 @@ class Updater:
             else:
                 p.grad = gradient.clone(memory_format=torch.preserve_format)
         if adding:
-            kept = set(map(id, adding))
-            batch = Batch.of((group, p) for group, some in batch.groups for p in some if id(p) not in kept)
+            batch = Batch.of((group, p) for group, some in batch.groups for p in some if id(p) not in adding)
         self._updated_at.update(dict.fromkeys(batch.refs, self._latest))
         self._updated.update(batch.refs)
         try:
             step_of_some(self.optimizer, batch.groups)
         finally:
-            for p in batch.parameters:
-                self._use_gradient(p)
+            self._use_gradients(batch.parameters)
         for group, _ in batch.groups:
-            self._used[id(group)] = _settings(group)
+            if id(group) not in self._used:
+                self._used[id(group)] = _settings(group)
 
-    def _use_gradient(self, p: torch.Tensor) -> None:
-        """Put a UsedGradient in its place, from step to step the same."""
-        known = self._used_gradients.get(id(p))
-        if known is not None:
-            known.stepped = known.zeroed = False
+    def _use_gradients(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Put a UsedGradient in the place of each gradient, from step to step the same."""
+        known = self._used_gradients
+        for p in parameters:
             try:
-                p.grad = known
-                return
-            except RuntimeError:  # the parameter has become of another shape, type or device
-                pass
-        p.grad = self._used_gradients[id(p)] = UsedGradient(p.shape, p.dtype, p.device)
+                gradient = known[id(p)]
+                gradient.stepped = gradient.zeroed = False
+                p.grad = gradient
+            except (KeyError, RuntimeError):  # the parameter is new, or has become of another shape, type or device
+                p.grad = known[id(p)] = UsedGradient(p.shape, p.dtype, p.device)
 
 
 def step_of_some(optimizer: torch.optim.Optimizer, groups: Iterable[InGroup]) -> None:

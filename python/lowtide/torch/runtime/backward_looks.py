@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from ..compat.autograd import run_backward, run_backwards_by
+from ..compat.autograd import AccumulateGrad, run_backward, run_backwards_by
 from ..step_errors import DoubleBackwardError
 
 Look = Callable[[Any, bool, Any, bool], None]  # outputs; is the graph kept?; inputs asked for; do gradients go to .grad?
@@ -67,15 +67,16 @@ def reached(nodes: Iterable[Any]) -> dict[Any, list[Any]]:
     found: dict[Any, list[Any]] = {}
     while left:
         node = left.pop()
-        if node not in found:
-            found[node] = [following for following, _ in node.next_functions if following is not None]
-            left += found[node]
+        if node in found:
+            continue
+        found[node] = [] if is_leaf(node) else [following for following, _ in node.next_functions if following is not None]
+        left += found[node]
     return found
 
 
 def is_leaf(node: Any) -> bool:
     """Is it the end of a backward, at a leaf?"""
-    return type(node).__name__ == "AccumulateGrad"
+    return isinstance(node, AccumulateGrad)
 
 
 def forward_of(node: Any) -> Any:
