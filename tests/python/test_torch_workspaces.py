@@ -1,0 +1,80 @@
+"""Workspaces of a GPU's libraries are there before a plan counts what is, in the forward's thread and in the engine's.
+
+A process of its own registers a device that computes nothing, for which the autograd engine has a thread as for a GPU.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+CARD = """
+import json, sys, threading, types
+import torch
+from torch.utils import backend_registration as registration
+from torch.utils._pytree import tree_map_only
+
+WORKSPACE = 32 << 20
+products = []  # the thread of each
+
+
+class Module(registration._DummyBackendModule):
+    def get_amp_supported_dtype(self):
+        return [torch.bfloat16]
+
+
+def on_card(op, *args, **kwargs):
+    if op in (torch.ops.aten.mm.out, torch.ops.aten.addmm.out):
+        products.append(threading.get_ident())
+    if op._schema.is_mutable:
+        return args[0]
+    args, kwargs = tree_map_only(torch.Tensor, lambda t: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta"), (args, kwargs))
+    made = op(*args, **kwargs | ({"device": "meta"} if "device" in kwargs else {}))
+    return tree_map_only(torch.Tensor, lambda t: torch._C._acc.create_empty_tensor(tuple(t.shape), t.dtype), made)
+
+
+registration._setup_privateuseone_for_python_backend("card", Module())
+library = torch.library.Library("_", "IMPL")
+library.fallback(on_card, "PrivateUse1")
+card = torch.device("card")
+torch.cuda.synchronize = lambda device: None
+torch.cuda.memory_allocated = lambda device: 1000 + WORKSPACE * len(set(products))
+
+from lowtide.torch import settings
+from lowtide.torch.device.workspaces import take_workspaces
+
+
+def backward_thread():
+    "The thread in which a step of the user's runs its backward."
+    weight, x = (torch.zeros(4, 4, device=card, requires_grad=True) for _ in range(2))
+    loss = (x @ weight).sum()
+    products.clear()
+    loss.backward()
+    (thread,) = set(products)
+    return thread
+
+
+engines = backward_thread()
+products.clear()
+settings.take_workspaces = lambda device: take_workspaces(card)
+program = types.SimpleNamespace(graph=types.SimpleNamespace(tensors=[]))
+with torch.autograd.set_multithreading_enabled(False):  # as while AOTAutograd traces
+    tracers = backward_thread()
+    products.clear()
+    standing = settings.Settings("100%").standing(600, types.SimpleNamespace(type="cuda"), program)
+    took = set(products)
+    again = settings.Settings("100%").standing(600, types.SimpleNamespace(type="cuda"), program)
+mine = threading.get_ident()
+print(json.dumps({"engine apart": engines != mine, "tracer's": tracers == mine, "took": sorted(took) == sorted([mine, engines]),
+                  "standing": standing - 2 * WORKSPACE, "once": again == standing and set(products) == took}))
+"""
+
+
+@pytest.mark.skipif(not hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend"), reason="no device in Python here")
+def test_the_forwards_thread_and_the_engines_have_their_workspaces_before_the_plan_counts():
+    ran = subprocess.run([sys.executable, "-c", CARD], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout.splitlines()[-1]) == {"engine apart": True, "tracer's": True, "took": True, "standing": 400, "once": True}
