@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
+from lowtide.torch.device import limits
 from lowtide.torch.device.identity import identity
 from lowtide.torch.pricing import costs
 from lowtide.torch.pricing.remembered import Remembered
@@ -342,6 +343,43 @@ def test_a_long_kernel_of_a_gpu_is_timed_once(monkeypatch, ms, runs):
 
     took = costs.Prices(torch.device("cuda"), lambda kernel: 1, 1.0, False)._time(kernel)
     assert took == pytest.approx(ms * 1e6, rel=1e-3) and len(ran) == runs
+
+
+@pytest.fixture
+def smi(monkeypatch, tmp_path):
+    """A stand-in for nvidia-smi, as a shell script: what it does."""
+    def does(script):
+        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho >> {tmp_path}/asked\n{script}\n")
+        (tmp_path / "nvidia-smi").chmod(0o755)
+        (tmp_path / "asked").write_text("")
+        limits._limits_by_card.cache_clear()
+        return lambda: (tmp_path / "asked").read_text().count("\n")
+
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    yield does
+    limits._limits_by_card.cache_clear()
+
+
+def test_the_key_of_a_gpus_times_has_the_limits_of_its_card(monkeypatch, smi):
+    cards = {torch.device("cuda", i): types.SimpleNamespace(name="a card", total_memory=1, uuid=uuid) for i, uuid in enumerate("abc")}
+    monkeypatch.setattr(torch.cuda, "get_device_properties", cards.__getitem__)
+    first, second, third = cards
+    asked = smi("echo 'GPU-a, 700.00 W, 1980 MHz, 2619 MHz'; echo 'GPU-b, 400.00 W, 1980 MHz, 2619 MHz'")
+    key = identity(first)
+    assert key[-1] == ("700.00 W", "1980 MHz", "2619 MHz") and identity(second)[-1] == ("400.00 W", "1980 MHz", "2619 MHz")
+    assert identity(third)[-1] == ()  # such as a part of a card
+    assert asked() == 1
+    smi("echo 'GPU-a, 500.00 W, 1980 MHz, 2619 MHz'")
+    assert identity(first) != key and identity(first)[:-1] == key[:-1]
+
+
+@pytest.mark.parametrize("script", ["exit 9", "echo no devices were found", "exec sleep 60"])
+def test_a_card_of_which_nothing_is_told_has_a_key_without_limits(monkeypatch, smi, script):
+    monkeypatch.setattr(limits, "_SECONDS", 0.2)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: types.SimpleNamespace(name="a card", total_memory=1, uuid="a"))
+    asked = smi(script)
+    keys = {identity(torch.device("cuda")) for _ in range(3)}
+    assert [key[-1] for key in keys] == [()] and asked() <= 1
 
 
 def test_times_of_a_gpu_are_those_of_its_card_and_of_the_modes_that_choose_its_kernels(monkeypatch):

@@ -14,6 +14,7 @@ from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
 from ..compat.dispatch import without_modes, without_python_dispatcher
 from ..compat.fake import without_fake
+from .limits import limits_of
 
 # By these a user tells the libraries of a CPU's kernels which instructions to use.
 _CHOOSES_KERNELS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
@@ -25,7 +26,7 @@ def identity(device: torch.device) -> tuple[Any, ...]:
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.backends.cudnn.version(),
-                torch.__version__, _modes())
+                torch.__version__, _modes(), limits_of(device))
     return (device.type, _processor(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(),
             torch.__version__, *(f"{name}={os.environ[name]}" for name in _CHOOSES_KERNELS if name in os.environ))
 
