@@ -49,7 +49,7 @@ class StandIn:
 
     made: list = []
 
-    def __init__(self, before=None, generators=()):
+    def __init__(self, device, before=None, generators=()):
         self.before, self.generators, self.replays = before, list(generators), 0
         StandIn.made.append(self)
 

@@ -1,6 +1,7 @@
 """Steps as CUDA graphs, without a GPU."""
 
 import collections
+import contextlib
 import weakref
 
 import pytest
@@ -9,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 from cuda_graph_support import StandIn
+from lowtide.torch.compat.cuda import CudaGraph
 from lowtide.torch.runtime import recorded
 from torch import nn
 from torch_run import alone, equal, fresh, twin
@@ -217,3 +219,111 @@ def test_the_record_counts_beside_the_plan_and_other_sizes_have_their_own():
         for i in range(4):
             assert torch.equal(step(inputs[0] + i), module(inputs[0] + i))
     assert StandIn.made[-1].replays == 2
+
+
+class OfPyTorch:
+    """What CudaGraph uses of torch.cuda, with two devices.  As in torch.cuda.graph, the end of a record that fails ends nothing.
+
+    recorded: device, stream and pool of each record.  is_broken: has something ended the record?
+    """
+
+    class Generator:
+        capturing = False
+
+        def clone_state(self):
+            return self.capturing
+
+        def graphsafe_set_state(self, state):
+            self.capturing = state
+
+    def __init__(self):
+        self.now, self.streams, self.pool, self.recorded, self.is_broken = 0, ["main 0", "main 1"], None, [], False
+        self.default_generators = [self.Generator(), self.Generator()]
+
+    def current_device(self):
+        return self.now
+
+    def current_stream(self):
+        return self.streams[self.now]
+
+    def set_stream(self, stream):
+        self.now = int(stream[-1])
+        self.streams[self.now] = stream
+
+    def Stream(self, device):
+        return f"side {device}"
+
+    def CUDAGraph(self):
+        return None
+
+    def graph_pool_handle(self):
+        return "pool"
+
+    @contextlib.contextmanager
+    def device(self, index):
+        before, self.now = self.now, index
+        try:
+            yield
+        finally:
+            self.now = before
+
+    def graph(self, graph, pool, stream, capture_error_mode):
+        return OfPyTorch.Record(self, pool, stream)
+
+    def end_pool(self, device, pool):
+        self.pool = None
+
+    class Record:
+        def __init__(self, cuda, pool, stream):
+            self.cuda, self.pool, self.stream = cuda, pool, stream
+
+        def __enter__(self):
+            self.before = self.cuda.now, self.cuda.current_stream()
+            self.cuda.set_stream(self.stream)
+            self.cuda.recorded.append((self.cuda.now, self.stream, self.pool))
+            self.cuda.default_generators[self.cuda.now].capturing, self.cuda.pool = True, self.pool
+
+        def __exit__(self, *_):
+            if self.cuda.is_broken:
+                raise RuntimeError("capture was invalidated")
+            self.cuda.default_generators[self.cuda.now].capturing, self.cuda.pool = False, None
+            self.cuda.now, stream = self.before
+            self.cuda.set_stream(stream)
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    stand_in = OfPyTorch()
+    for name in ("current_device", "current_stream", "set_stream", "Stream", "CUDAGraph", "graph_pool_handle", "device", "graph",
+                 "default_generators"):
+        monkeypatch.setattr(torch.cuda, name, getattr(stand_in, name))
+    monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", stand_in.end_pool, raising=False)
+    return stand_in
+
+
+def test_both_sides_are_recorded_in_one_stream_of_their_device_which_may_not_be_the_current_one(cuda):
+    first = CudaGraph(torch.device("cuda", 1))
+    assert first.record(lambda: (cuda.now, cuda.current_stream())) == (1, "side 1")
+    CudaGraph(torch.device("cuda", 1), first).record(lambda: None)
+    assert cuda.recorded == 2 * [(1, "side 1", "pool")]
+    assert (cuda.now, cuda.streams) == (0, ["main 0", "main 1"])
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_record_that_fails_leaves_streams_allocator_and_generators_as_they_were(cuda, index, is_broken):
+    def run():
+        cuda.is_broken = is_broken
+        raise ValueError("the host reads a tensor")
+
+    with pytest.raises(ValueError, match="the host reads"):
+        CudaGraph(torch.device("cuda", index)).record(run)
+    assert (cuda.now, cuda.streams, cuda.pool) == (0, ["main 0", "main 1"], None)
+    assert not any(generator.capturing for generator in cuda.default_generators)
+
+
+def test_a_record_that_cannot_be_ended_leaves_them_too(cuda):
+    with pytest.raises(RuntimeError, match="invalidated"):
+        CudaGraph(torch.device("cuda", 1)).record(lambda: setattr(cuda, "is_broken", True))
+    assert (cuda.now, cuda.streams, cuda.pool) == (0, ["main 0", "main 1"], None)
+    assert not any(generator.capturing for generator in cuda.default_generators)

@@ -253,8 +253,8 @@ class ArrangedGraph(StandIn):
 
     cannot = False
 
-    def __init__(self, before=None, generators=()):
-        super().__init__(before, generators)
+    def __init__(self, device, before=None, generators=()):
+        super().__init__(device, before, generators)
         self.memory = Pool(None) if before is None else before.memory
 
     def record(self, run):

@@ -126,19 +126,45 @@ class CudaGraph:
     """What runs on a GPU within `record`, with a pool of memory of its own or another graph's, and again by `replay`.
 
     Nothing is computed while it is recorded.  PyTorch has the default generator of each device go on with each replay; generators:
-    others that are drawn from.
+    others that are drawn from.  A pool has blocks for each stream, so graphs that share a pool are recorded in one stream.
     """
 
-    def __init__(self, before: "CudaGraph | None" = None, generators: Iterable[torch.Generator] = ()) -> None:
+    def __init__(self, device: torch.device, before: "CudaGraph | None" = None, generators: Iterable[torch.Generator] = ()) -> None:
+        self._device = torch.cuda.current_device() if device.index is None else device.index
         self._graph = torch.cuda.CUDAGraph()
         self.memory: GraphMemory = GraphMemory() if before is None else before.memory
+        self._stream: Any = torch.cuda.Stream(self._device) if before is None else before._stream
+        self._generators = [torch.cuda.default_generators[self._device], *generators]
         for generator in generators:
             self._graph.register_generator_state(generator)
 
     def record(self, run: Callable[[], Any]) -> Any:
-        """The results of `run`, in memory that each replay writes to."""
-        with torch.cuda.graph(self._graph, pool=self.memory.handle, capture_error_mode="thread_local"):
-            return run()
+        """The results of `run`, in memory that each replay writes to.  What it raises, and what ends the record, leaves the streams,
+        the allocator and the generators as they were."""
+        with torch.cuda.device(self._device):
+            states = [generator.clone_state() for generator in self._generators]
+            before = torch.cuda.current_stream()
+            recording = torch.cuda.graph(self._graph, pool=self.memory.handle, stream=self._stream, capture_error_mode="thread_local")
+            recording.__enter__()
+            try:
+                made = run()
+            except BaseException:
+                with contextlib.suppress(RuntimeError):  # the first cause says more
+                    self._end(recording, before, states)
+                raise
+            self._end(recording, before, states)
+            return made
+
+    def _end(self, recording: Any, before: Any, states: list[torch.Generator]) -> None:
+        try:
+            recording.__exit__(None, None, None)
+        except RuntimeError:  # PyTorch leaves all that comes after the first failure
+            torch.cuda.set_stream(before)
+            with contextlib.suppress(RuntimeError):
+                torch._C._cuda_endAllocateToPool(self._device, self.memory.handle)
+            for generator, state in zip(self._generators, states):
+                generator.graphsafe_set_state(state)
+            raise
 
     def replay(self) -> None:
         self._graph.replay()

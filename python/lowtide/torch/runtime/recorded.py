@@ -46,6 +46,7 @@ class Recorded:
         self._stay, self._handed_out, self._state, self._say, self._generators = stay, handed_out, state, say, tuple(generators)
         self._steps = self._records = 0
         self._is_off = False
+        self._device = torch.device("cpu")
         self._forward: _Side | None = None
         self._backward: _Side | None = None
         self._key: Any = None
@@ -81,7 +82,10 @@ class Recorded:
             if self._records > _MOST:
                 raise NotRecorded(f"it was recorded {_MOST} times, since its parameters move, or settings of its optimizer change: give a "
                                   "setting such as lr as a tensor")
-            graph = CudaGraph(generators=self._generators)
+            device = next((t.device for t in args if _is_on_device(t)), None)
+            if device is None:
+                raise NotRecorded("none of its arguments is on the device")
+            graph, self._device = CudaGraph(device, generators=self._generators), device
             with self._recording(graph):
                 self._forward, results = _Side.record(run, args, self._stay, graph)
         except Exception as error:  # whatever a stream does not allow while it is recorded
@@ -123,7 +127,7 @@ class Recorded:
     def _record_backward(self, run: Run, args: list[Any], count: int) -> bool:
         saved, self._saved = self._saved, []
         assert self._forward is not None, "what it saved is there"
-        graph = CudaGraph(self._forward.graph, self._generators)
+        graph = CudaGraph(self._device, self._forward.graph, self._generators)
         try:
             with self._recording(graph):
                 self._backward, _ = _Side.record(run, args[count:], (), graph, saved)
