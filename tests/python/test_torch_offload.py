@@ -306,6 +306,45 @@ def test_backwards_in_every_order(run, techniques):
     assert HOST.bytes_now() == before
 
 
+class OfAStream:
+    """A copy to the host as in a GPU's stream: a wait for it is the device's, and the host may look earlier."""
+
+    under_way: dict = {}  # by the address on the host
+
+    def __init__(self, into, source):
+        self.into, self.source = into, source
+        self.under_way[into.data_ptr()] = self
+
+    def wait(self):
+        if self.source is not None:
+            self.source = self.source.clone()  # which may be given up now
+
+    def finish(self):
+        if self.source is not None:
+            self.into.copy_(self.source)
+        self.source = None
+
+    def abandon(self):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore::lowtide.torch.OverBudgetWarning")
+@pytest.mark.parametrize("run", [on_the_cpu, packed_elsewhere])
+def test_hooks_on_saved_tensors_read_copies_on_the_host_that_have_ended(monkeypatch, run):
+    begin = transfers._begin
+
+    def queued(into, source, after, way):
+        earlier = OfAStream.under_way.get(source.data_ptr())
+        if way == "in" and earlier is not None:
+            earlier.finish()
+        return begin(into, source, after, way) if way == "in" else OfAStream(into, source)
+
+    monkeypatch.setattr(transfers, "_begin", queued)
+    monkeypatch.setattr(OfAStream, "under_way", {})
+    assert equal(*both(run, techniques=ALONE, budget="65%", link="100GB/s"))
+    assert OfAStream.under_way
+
+
 def test_a_kept_graph_whose_backward_gives_up_what_was_saved(monkeypatch):
     follow(monkeypatch, 6)
     expected, got = both(kept, lambda: (Gpt(d=32, layers=1), tuple(torch.randint(128, (2, 8, 64)))), budget="1TiB")

@@ -168,3 +168,10 @@ def host_of(device: torch.device) -> Host:
 def is_on_host(t: torch.Tensor) -> bool:
     """Is it a copy that a plan has made on the host?"""
     return any(host.place_of(t) is not None for host in list(_hosts.values()))
+
+
+def finish_copy(t: torch.Tensor) -> None:
+    """Have the host wait for what a copy of a plan writes to a tensor, before somebody reads that on the host."""
+    for place in filter(None, [host.place_of(t) for host in list(_hosts.values())]):
+        if place.written is not None:
+            place.written.finish()

@@ -23,6 +23,8 @@ from torch import fx
 
 from ..compat.autograd import saved_tensor_hooks
 from ..compat.tensors import holders
+from ..device.host import finish_copy
+from ..runtime import transfers
 from .execute import boxed, compile_graph, overwriting
 from .parted import Part
 
@@ -42,19 +44,25 @@ def note_left(node: fx.Node) -> None:
 
 
 def compile_forward(module: fx.GraphModule, name: str, code: object, *, fixed: bool = False) -> Callable[[list[Any]], Any]:
-    """A boxed function that computes module.graph, and marks the tensors that the backward of the same `code` overwrites.
+    """A boxed function that computes module.graph, and marks the tensors that the backward of the same `code` overwrites.  Where hooks
+    on saved tensors may read copies on the host, these have ended when it returns.
 
     fixed: as of compile_graph.
     """
     run = compile_graph(module, name, fixed=fixed)
     (output,) = module.graph.find_nodes(op="output")
-    places = [i for i, n in enumerate(output.args[0]) if isinstance(n, fx.Node) and _LEFT in n.meta]
-    if not places:
+    nodes = [(i, n) for i, n in enumerate(output.args[0]) if isinstance(n, fx.Node)]
+    places = [i for i, n in nodes if _LEFT in n.meta]
+    on_host = [i for i, n in nodes if n.target in (transfers.landed, transfers.gone)]
+    if not places and not on_host:
         return run
 
     def forward(args: list[Any]) -> Any:
         results = run(args)
-        if not saved_tensor_hooks(True):
+        if saved_tensor_hooks(True):
+            for i in on_host:
+                finish_copy(results[i])
+        else:
             for i in places:
                 storage = results[i].untyped_storage()
                 setattr(storage, _MARK, (code, storage.data_ptr()))
