@@ -4,11 +4,15 @@ Each stream has a vector clock: for every stream, the last piece of its work tha
 here next.  Work is numbered in its stream.
 """
 
+import contextlib
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from lowtide.torch.device import link, queued_copy
+from lowtide.torch.device.meter import measure_peak
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 
 class StandIn:
@@ -153,3 +157,27 @@ def test_the_latency_of_the_link_is_timed_with_the_copies_of_plans(gpu, monkeypa
     lanes = {lane for lane, _, _ in gpu.work}
     assert len(lanes) == 1 and compute not in lanes, "in the stream of that direction"
     assert compute.clock[lanes.pop()] == len(gpu.work) > 1, "each was waited for"
+
+
+def test_measuring_the_link_leaves_no_cached_memory_on_the_device(monkeypatch):
+    calls = []
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    monkeypatch.setattr(link, "identity", lambda device: ())
+    monkeypatch.setattr(link, "untraced", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(link, "_measured", lambda device: calls.append("measured") or [1, 1, 1])
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("emptied"))
+    link.measured_link.__wrapped__(torch.device("cuda", 0))
+    assert calls == ["measured", "emptied"]
+
+
+def test_the_peak_is_that_of_the_gpu_that_tensors_are_on_and_not_of_the_current_one(monkeypatch):
+    calls = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for name in ("synchronize", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda device, name=name: calls.append((name, device.index)))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: [7, 11][device.index])
+    with FakeTensorMode():
+        first, second = (torch.empty(3, device=f"cuda:{index}") for index in range(2))
+    assert measure_peak(lambda *_: None, second) == measure_peak(lambda: None, held=[torch.zeros(1), second]) == 11
+    assert calls == 2 * [("synchronize", 1), ("reset_peak_memory_stats", 1), ("synchronize", 1)]
+    assert measure_peak(lambda *_: None, first) == 7

@@ -24,20 +24,21 @@ def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] =
     """Bytes at the peak of function(*args, **kwargs), run once.
 
     held: modules, optimizers and tensors that exist before the call.  On a CPU only the rise is seen, so their bytes (each storage
-    once) are added, except for tensors on the emulated host.  On a GPU the figure is torch.cuda.max_memory_allocated of the current
-    device, for all memory, `held` or not.  Its statistics are reset (torch.cuda.reset_peak_memory_stats).
+    once) are added, except for tensors on the emulated host.  On a GPU the figure is torch.cuda.max_memory_allocated of the GPU that
+    they and the arguments are on, for all memory, `held` or not.  Its statistics are reset (torch.cuda.reset_peak_memory_stats).
 
     Raises RuntimeError on a CPU within a profiler, which would receive the recorded allocations.
 
     The result of the function is dropped before the end is measured; its peak is not.
     """
-    if _on_gpu(held, args, kwargs):
+    gpu = _gpu_of(held, args, kwargs)
+    if gpu is not None:
         gc.collect()
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
+        torch.cuda.synchronize(gpu)
+        torch.cuda.reset_peak_memory_stats(gpu)
         function(*args, **kwargs)
-        torch.cuda.synchronize()
-        return torch.cuda.max_memory_allocated()
+        torch.cuda.synchronize(gpu)
+        return torch.cuda.max_memory_allocated(gpu)
     there = storages_held(held, args, kwargs, but=is_on_host)
     return sum(there.values()) + peak_rise(function, *args, **kwargs)
 
@@ -135,10 +136,11 @@ def storages_held(*things: Any, but: Callable[[torch.Tensor], bool] = lambda _: 
     return seen
 
 
-def _on_gpu(*things: Any) -> bool:
+def _gpu_of(*things: Any) -> torch.device | None:
+    """The first GPU that a module or tensor among these is on."""
     if not torch.cuda.is_available():
-        return False
+        return None
     modules = [m for m in pytree.tree_leaves(things) if isinstance(m, torch.nn.Module)]
     tensors = [t for t in pytree.tree_leaves(things) if isinstance(t, torch.Tensor)]
     tensors += [p for m in modules for p in m.parameters()]
-    return any(t.is_cuda for t in tensors)
+    return next((t.device for t in tensors if t.is_cuda), None)
