@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 from cuda_graph_support import StandIn
-from lowtide.torch.compat.cuda import CudaGraph
+from lowtide.torch.compat.cuda import CudaGraph, recording_stream
 from lowtide.torch.runtime import recorded
 from torch import nn
 from torch_run import alone, equal, fresh, twin
@@ -294,11 +294,13 @@ class OfPyTorch:
 @pytest.fixture
 def cuda(monkeypatch):
     stand_in = OfPyTorch()
+    recording_stream.cache_clear()
     for name in ("current_device", "current_stream", "set_stream", "Stream", "CUDAGraph", "graph_pool_handle", "device", "graph",
                  "default_generators"):
         monkeypatch.setattr(torch.cuda, name, getattr(stand_in, name))
     monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", stand_in.end_pool, raising=False)
-    return stand_in
+    yield stand_in
+    recording_stream.cache_clear()
 
 
 def test_both_sides_are_recorded_in_one_stream_of_their_device_which_may_not_be_the_current_one(cuda):

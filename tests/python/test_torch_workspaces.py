@@ -12,13 +12,15 @@ import pytest
 torch = pytest.importorskip("torch")
 
 CARD = """
-import json, sys, threading, types
+import contextlib, json, sys, threading, types
 import torch
 from torch.utils import backend_registration as registration
 from torch.utils._pytree import tree_map_only
 
 WORKSPACE = 32 << 20
 products = []  # the thread of each
+streams = ["ordinary"]
+in_streams = {}  # the threads of products in each
 
 
 class Module(registration._DummyBackendModule):
@@ -29,6 +31,7 @@ class Module(registration._DummyBackendModule):
 def on_card(op, *args, **kwargs):
     if op in (torch.ops.aten.mm.out, torch.ops.aten.addmm.out):
         products.append(threading.get_ident())
+        in_streams.setdefault(streams[-1], set()).add(threading.get_ident())
     if op._schema.is_mutable:
         return args[0]
     args, kwargs = tree_map_only(torch.Tensor, lambda t: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta"), (args, kwargs))
@@ -59,7 +62,7 @@ def backward_thread():
 
 engines = backward_thread()
 products.clear()
-settings.take_workspaces = lambda device: take_workspaces(card)
+settings.take_workspaces = lambda device, **more: take_workspaces(card, **more)
 program = types.SimpleNamespace(graph=types.SimpleNamespace(tensors=[]))
 with torch.autograd.set_multithreading_enabled(False):  # as while AOTAutograd traces
     tracers = backward_thread()
@@ -68,8 +71,20 @@ with torch.autograd.set_multithreading_enabled(False):  # as while AOTAutograd t
     took = set(products)
     again = settings.Settings("100%").standing(600, types.SimpleNamespace(type="cuda"), program)
 mine = threading.get_ident()
+
+
+@contextlib.contextmanager
+def stream(of):
+    streams.append(of)
+    yield
+    streams.pop()
+
+
+torch.cuda.stream, torch.cuda.Stream, torch.cuda.current_device = stream, lambda index: f"recorded {index}", lambda: 0
+settings.Settings("100%", cuda_graph=True).standing(600, types.SimpleNamespace(type="cuda"), program)
 print(json.dumps({"engine apart": engines != mine, "tracer's": tracers == mine, "took": sorted(took) == sorted([mine, engines]),
-                  "standing": standing - 2 * WORKSPACE, "once": again == standing and set(products) == took}))
+                  "standing": standing - 2 * WORKSPACE, "once": again == standing and set(products) == took,
+                  "where graphs are recorded": in_streams["recorded 0"] == in_streams["ordinary"]}))
 """
 
 
@@ -77,4 +92,5 @@ print(json.dumps({"engine apart": engines != mine, "tracer's": tracers == mine, 
 def test_the_forwards_thread_and_the_engines_have_their_workspaces_before_the_plan_counts():
     ran = subprocess.run([sys.executable, "-c", CARD], capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout.splitlines()[-1]) == {"engine apart": True, "tracer's": True, "took": True, "standing": 400, "once": True}
+    assert json.loads(ran.stdout.splitlines()[-1]) == {"engine apart": True, "tracer's": True, "took": True, "standing": 400, "once": True,
+                                                        "where graphs are recorded": True}

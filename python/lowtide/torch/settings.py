@@ -314,6 +314,8 @@ class Settings(Options):
         if device.type != "cuda":
             return 0
         take_workspaces(device)
+        if self.cuda_graph:
+            take_workspaces(device, recorded=True)
         beyond = left_over((t.bytes for t in program.graph.tensors), device)
         return max(0, torch.cuda.memory_allocated(device) - known) + beyond
 

@@ -1,6 +1,7 @@
 """PyTorch's private functions for CUDA."""
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -122,18 +123,23 @@ class GraphMemory:
         return False  # what is recorded stays
 
 
+@functools.cache
+def recording_stream(index: int) -> Any:
+    """The stream of a GPU in which all graphs are recorded: a pool has blocks for each stream, and so have libraries workspaces."""
+    return torch.cuda.Stream(index)
+
+
 class CudaGraph:
     """What runs on a GPU within `record`, with a pool of memory of its own or another graph's, and again by `replay`.
 
     Nothing is computed while it is recorded.  PyTorch has the default generator of each device go on with each replay; generators:
-    others that are drawn from.  A pool has blocks for each stream, so graphs that share a pool are recorded in one stream.
+    others that are drawn from.
     """
 
     def __init__(self, device: torch.device, before: "CudaGraph | None" = None, generators: Iterable[torch.Generator] = ()) -> None:
         self._device = torch.cuda.current_device() if device.index is None else device.index
         self._graph = torch.cuda.CUDAGraph()
         self.memory: GraphMemory = GraphMemory() if before is None else before.memory
-        self._stream: Any = torch.cuda.Stream(self._device) if before is None else before._stream
         self._generators = [torch.cuda.default_generators[self._device], *generators]
         for generator in generators:
             self._graph.register_generator_state(generator)
@@ -144,9 +150,9 @@ class CudaGraph:
         with torch.cuda.device(self._device):
             states = [generator.clone_state() for generator in self._generators]
             before = torch.cuda.current_stream()
-            recording = torch.cuda.graph(self._graph, pool=self.memory.handle, stream=self._stream, capture_error_mode="thread_local")
-            recording.__enter__()
+            recording = torch.cuda.graph(self._graph, pool=self.memory.handle, stream=recording_stream(self._device), capture_error_mode="thread_local")
             try:
+                recording.__enter__()
                 made = run()
             except BaseException:
                 with contextlib.suppress(RuntimeError):  # the first cause says more

@@ -2,28 +2,38 @@
 
 cuBLAS gets a workspace for each thread and stream at its first product there, 32 MiB on a Hopper card, and PyTorch keeps it.
 Autograd runs the backward in its own thread, so the first step of a process allocates two workspaces that no plan has counted.
-AOTAutograd disables that thread during tracing; `take_workspaces` enables it for its own backward.
+AOTAutograd disables that thread during tracing; `take_workspaces` enables it for its own backward.  CUDA graphs are recorded in a
+stream of their own, where both threads get another workspace.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import torch
 from torch.nn import functional as F
 
+from ..compat.cuda import recording_stream
 from .identity import untraced
 
 _SIDE = 32  # of a matrix that a library takes
 
 
 @functools.cache
-def take_workspaces(device: torch.device) -> None:
-    """Run a small product of each kind on the device, forward and backward, once in a process."""
+def take_workspaces(device: torch.device, recorded: bool = False) -> None:
+    """Run a small product of each kind on the device, forward and backward, once in a process.  recorded: in the stream in which CUDA
+    graphs are recorded."""
+    index = torch.cuda.current_device() if recorded and device.index is None else device.index
+    with torch.cuda.stream(recording_stream(index)) if recorded else contextlib.nullcontext():
+        _multiply(device)
+    torch.cuda.synchronize(device)
+
+
+def _multiply(device: torch.device) -> None:
     with untraced(device), torch.enable_grad(), torch.autocast(device.type, enabled=False), \
             torch.autograd.set_multithreading_enabled(True):
         for dtype in (torch.float32, torch.bfloat16):
             weight, bias, x = (torch.zeros(shape, dtype=dtype, device=device, requires_grad=True)
                                for shape in ((_SIDE, _SIDE), (_SIDE,), (_SIDE, _SIDE)))
             (F.linear(x, weight, bias) @ weight).sum().backward()
-    torch.cuda.synchronize(device)
