@@ -23,7 +23,7 @@ if not (torch.distributed.is_available() and torch.distributed.is_gloo_available
 import lowtide.torch
 import torch.distributed as dist
 from lowtide.torch.ranks.agreement import Agreement
-from lowtide.torch.tracing.open_sizes import NotOpen
+from lowtide.torch.tracing.scalars import NotOpen
 from rank_models import Net, built, trained
 from rank_support import ranks
 from torch.nn.parallel import DistributedDataParallel

@@ -11,7 +11,6 @@ another leaf with a gradient has an open size; and where a size is read from a t
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -22,26 +21,20 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from ..compat import pytree
 from ..compat.fake import FakeTensorMode
-from ..compat.symbols import ConstantSource, FloorDiv, Mod, PythonMod
+from ..compat.symbols import ConstantSource
+from ..tensors.operators import leaves
 from ..tensors.storages import bytes_of, is_trained, storage, storages
-from .scalars import Symbols, function_of, replace_input
+from .scalars import NotOpen, Symbols, function_of, ranges_of
+from .symbolic_layouts import SymbolicLayouts, computed
+from .symbolic_layouts import expression_of as _expression
 
 aten = torch.ops.aten
 
-# by which code makes a size of others
-_FUNCTIONS = {sympy.Add: operator.add, sympy.Mul: operator.mul, FloorDiv: operator.floordiv, PythonMod: operator.mod,
-              Mod: operator.mod}
+_READ = (aten.sym_size.int, aten.sym_stride.int, aten.sym_numel.default, aten.sym_storage_offset.default)
+SIZE = "lowtide_size"  # meta: the node is a number that is made of sizes alone
 
 Values = list[int]  # of the symbols, in their order
 OfSizes = Callable[..., Any]  # a function of these
-
-
-class NotOpen(BaseException):
-    """The graph has to be traced for these sizes alone.  always: and so for any others.  on_all: all ranks that plan together know why."""
-
-    def __init__(self, always: bool = True, on_all: bool = False) -> None:
-        super().__init__()
-        self.always, self.on_all = always, on_all
 
 
 class OpenSizes(Symbols):
@@ -72,6 +65,10 @@ class OpenSizes(Symbols):
         self._shapes: dict[int, list[sympy.Expr]] = {}
         self._made: list[tuple[fx.Node, Any]] = []  # nodes of the concrete graph with what they gave then, whose storages are the keys above
 
+    def again(self) -> OpenSizes:
+        """The same for another tracing."""
+        return OpenSizes(self.at, self._likes)
+
     def sizes(self, args: Any) -> Values:
         """The values of the symbols in a call with these arguments."""
         return [int(args[i] if d is None else args[i].shape[d]) for i, d in self._source.values()]
@@ -100,6 +97,7 @@ class OpenSizes(Symbols):
             hint = int(expression.xreplace(hints))
             return env.create_symintnode(expression, hint=hint, source=None) if expression.free_symbols else hint
 
+        self._bytes, self._shapes, self._made = {}, {}, []  # what comes of an earlier tracing knows what it needs
         self._symbols, made = [], []
         for i, (value, like) in enumerate(zip(args, self._likes, strict=True)):
             if i in self.at:
@@ -124,40 +122,37 @@ class OpenSizes(Symbols):
     def _may_size(self, symbol: sympy.Symbol) -> bool:
         return symbol in self._own
 
-    def _given_alone(self, joint: fx.GraphModule) -> None:
-        """Have sizes that are read from tensors made of those that are given as numbers, so that no tensor is held for them."""
+    def _given_alone(self, joint: fx.GraphModule) -> dict[sympy.Symbol, fx.Node]:
+        """Have sizes that are read from tensors, or stand among arguments, made of those that are given as numbers, so that no tensor is
+        held for them.  Gives the placeholders of these."""
         placeholders = joint.graph.find_nodes(op="placeholder")
-        numbers = {n.meta["val"].node.expr: n for n in placeholders if isinstance(n.meta.get("val"), torch.SymInt)}
+        numbers: dict[sympy.Expr, Any] = {n.meta["val"].node.expr: n for n in placeholders if isinstance(n.meta.get("val"), torch.SymInt)}
+        given = {expression: node for expression, node in numbers.items() if expression in self._own}
         first = next(n for n in joint.graph.nodes if n.op != "placeholder")
 
-        def made(expression: sympy.Expr) -> Any:
-            if expression.is_Integer:
-                return int(expression)
-            if expression not in numbers:
-                function = _FUNCTIONS.get(expression.func)
-                if function is None:
-                    raise NotOpen
-                value = made(expression.args[0])
-                for i, part in enumerate(expression.args[1:], 2):
-                    with joint.graph.inserting_before(first):
-                        node = joint.graph.call_function(function, (value, made(part)))
-                    so_far = expression.func(*expression.args[:i])
-                    hint = int(so_far.xreplace(self._env.backed_var_to_val))
-                    node.meta["val"] = self._env.create_symintnode(so_far, hint=hint, source=None)
-                    value = node
-                numbers[expression] = value
-            return numbers[expression]
+        def call(function: Any, args: tuple[Any, Any], makes: sympy.Expr) -> fx.Node:
+            with joint.graph.inserting_before(first):
+                node = joint.graph.call_function(function, args)
+            node.meta["val"] = self._env.create_symintnode(makes, hint=int(makes.xreplace(self._env.backed_var_to_val)), source=None)
+            return node
 
-        for target in (aten.sym_size.int, aten.sym_stride.int, aten.sym_numel.default, aten.sym_storage_offset.default):
+        def as_node(value: Any) -> Any:
+            is_read = isinstance(value, fx.Node) and value.target in _READ
+            return computed(_expression(value.meta["val"] if is_read else value), numbers, call) \
+                if is_read or isinstance(value, torch.SymInt) else value
+
+        for node in list(joint.graph.nodes):
+            node.args, node.kwargs = pytree.tree_map(as_node, (node.args, node.kwargs))
+        for target in _READ:
             for node in joint.graph.find_nodes(op="call_function", target=target):
-                number = made(_expression(node.meta["val"]))
-                for user in list(node.users):
-                    replace_input(user, node, number)
                 joint.graph.erase_node(node)
+        return given
 
-    def concrete(self, joint: fx.GraphModule, args: list[Any]) -> None:
-        """Put tensors of the sizes at hand in the place of the symbolic ones of a joint graph."""
-        self._given_alone(joint)
+    def concrete(self, joint: fx.GraphModule, args: list[Any]) -> SymbolicLayouts:
+        """Put tensors of the sizes at hand in the place of the symbolic ones of a joint graph, which are how these lie at other sizes."""
+        sizes = self._given_alone(joint)
+        hints = {symbol: int(self._env.backed_var_to_val[symbol]) for symbol in self._own}
+        layouts = SymbolicLayouts(joint, sizes, hints)
         mode = FakeTensorMode()
         made: dict[int, torch.Tensor] = {}
         known: dict[int, tuple[Any, Any]] = {}
@@ -183,8 +178,19 @@ class OpenSizes(Symbols):
         with mode:
             for node in joint.graph.nodes:
                 if "val" in node.meta:
+                    if isinstance(node.meta["val"], torch.SymInt) and _expression(node.meta["val"]).free_symbols <= sizes.keys():
+                        node.meta[SIZE] = True
                     node.meta["val"] = pytree.tree_map(of, node.meta["val"])
-        self._made = [(node, node.meta.get("val")) for node in joint.graph.nodes]
+        self._made += [(node, node.meta.get("val")) for node in joint.graph.nodes]
+        return layouts
+
+    def enter(self, made: fx.GraphModule, layouts: SymbolicLayouts, joint: fx.GraphModule) -> None:
+        """Know the tensors of a graph that was formed of the concrete one."""
+        self._follow()
+        tensors = [t for node in made.graph.nodes for t in leaves(node.meta.get("val"))]
+        for key, size, shape in layouts.bytes_and_shapes(joint.graph.nodes, set(map(storage, tensors)) - self._bytes.keys()):
+            self._bytes[key], self._shapes[key] = size, shape
+        self._made += [(node, node.meta.get("val")) for node in made.graph.nodes]
 
     def bytes_and_shapes(self, tensors: list[torch.Tensor]) -> OfSizes | None:
         """The bytes and the shapes of these of the concrete graph, as a function of sizes; None if one is not known."""
@@ -192,21 +198,24 @@ class OpenSizes(Symbols):
         keys = [storage(t) for t in tensors]
         if not all(key in self._bytes for key in keys):
             return None
-        return function_of(self._own, [[self._bytes[key] for key in keys], [self._shapes[key] for key in keys]])
+        return self.function_of([[self._bytes[key] for key in keys], [self._shapes[key] for key in keys]])
+
+    def function_of(self, tree: Any) -> OfSizes:
+        """A tree of lists of expressions as a function of sizes."""
+        return function_of(self._own, tree)
 
     def _follow(self) -> None:
         """Know the tensors by which corrections of the concrete graph have replaced those of its nodes, in another layout for one."""
         for node, before in self._made:
             for old, new in zip(pytree.tree_leaves(before), pytree.tree_leaves(node.meta.get("val"))):
                 if isinstance(old, torch.Tensor) and isinstance(new, torch.Tensor) and storage(new) not in self._bytes \
-                        and old.shape == new.shape and old.untyped_storage().nbytes() == new.untyped_storage().nbytes():
+                        and storage(old) in self._bytes and old.shape == new.shape and old.untyped_storage().nbytes() == new.untyped_storage().nbytes():
                     self._bytes[storage(new)], self._shapes[storage(new)] = self._bytes[storage(old)], self._shapes[storage(old)]
 
     def seal(self) -> None:
         numbers = list(self._symbols)
         self._symbols = [*numbers, *self._own]
-        ranges = self._env.var_to_range
-        self._ranges = [(ranges[symbol].lower, ranges[symbol].upper) for symbol in self._own]
+        self._ranges = ranges_of(self._env, self._own)
         super().seal()
 
     def hold(self, args: Any) -> bool:
@@ -223,10 +232,6 @@ def _sizes(value: Any) -> tuple[Any, ...]:
     if isinstance(value, torch.Tensor):
         return (*value.shape, *value.stride())
     return (value,) if isinstance(value, torch.SymInt) else ()
-
-
-def _expression(n: Any) -> sympy.Expr:
-    return n.node.expr if isinstance(n, torch.SymInt) else sympy.Integer(int(n))
 
 
 def _hint(n: Any) -> int:

@@ -32,6 +32,14 @@ class SizeByNumber(BaseException):
         self.at = at
 
 
+class NotOpen(BaseException):
+    """The graph has to be traced for these sizes alone.  always: and so for any others.  on_all: all ranks that plan together know why."""
+
+    def __init__(self, always: bool = True, on_all: bool = False) -> None:
+        super().__init__()
+        self.always, self.on_all = always, on_all
+
+
 def floats_of(gm: fx.GraphModule) -> list[int]:
     """Which arguments are tensors only because the tracer made one of a float."""
     found = []
@@ -145,10 +153,7 @@ class Symbols:
 
     def seal(self) -> None:
         """The tracing is over: keep what it asked of the symbols, and nothing else."""
-        sizes = {symbol: value for symbol, value in self._env.backed_var_to_val.items() if symbol not in self._symbols}
-        self._guards = []
-        for guard in self._env.guards:
-            self._guards.append(_by_name(guard.expr.xreplace(sizes), self._symbols))
+        self._guards = guards_of(self._env, self._symbols)
         self._names = [symbol.name for symbol in self._symbols]
         self._env = None
 
@@ -160,6 +165,18 @@ class Symbols:
     def _values(self, args: Sequence[Any]) -> list[Any]:
         """The values of the symbols, in the order in which they were made."""
         return [args[i] for i in self.at]
+
+
+def guards_of(env: ShapeEnv, symbols: list[sympy.Symbol]) -> list[Callable[[dict[str, Any]], Any]]:
+    """What was asked of these symbols, as functions of their values by name; others keep their values."""
+    others: dict[Any, Any] = {symbol: value for symbol, value in env.backed_var_to_val.items() if symbol not in symbols}
+    return [_by_name(guard.expr.xreplace(others), symbols) for guard in env.guards]
+
+
+def ranges_of(env: ShapeEnv, symbols: list[sympy.Symbol]) -> list[tuple[Any, Any]]:
+    """The least and the most that each of these symbols may be."""
+    ranges = env.var_to_range
+    return [(ranges[symbol].lower, ranges[symbol].upper) for symbol in symbols]
 
 
 def function_of(symbols: list[sympy.Symbol], tree: Any) -> Callable[[list[Any]], Any]:

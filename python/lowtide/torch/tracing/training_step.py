@@ -6,13 +6,18 @@ result depend on which runs first.  If the step has not been planned yet, its gr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx
 
-from ..compat.aot import aot_autograd, traced_alone
+from ..compat.aot import aot_autograd, numbers_stay, traced_alone
+from ..compat.fake import without_fake
+from .open_sizes import OpenSizes
 from .own_kernels import own_kernels
+
+Found = tuple[fx.GraphModule, int] | None
 
 
 class _Traced(BaseException):
@@ -23,7 +28,7 @@ class _Traced(BaseException):
         self.joint, self.num_forward_outputs = joint, num_forward_outputs
 
 
-def forward_graph(gm: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule, int] | None:
+def forward_graph(gm: fx.GraphModule, inputs: list[Any]) -> Found:
     """gm as it is traced without a backward, and how many results it has; None if it cannot be traced."""
     def alone(module: fx.GraphModule, _: Any) -> Any:
         (output,) = module.graph.find_nodes(op="output")
@@ -39,7 +44,7 @@ def forward_graph(gm: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule
     return None
 
 
-def joint_graph(gm: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule, int] | None:
+def joint_graph(gm: fx.GraphModule, inputs: list[Any]) -> Found:
     """Forward and backward of gm and how many of the results are the forward's; None if it has no backward."""
     if not any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
         return None
@@ -58,3 +63,14 @@ def joint_graph(gm: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule, 
     except Exception:  # inputs of an inference cannot be saved, or code switches gradients off by itself
         return None
     return None
+
+
+def with_open_sizes(trace: Callable[[fx.GraphModule, list[Any]], Found], gm: fx.GraphModule, inputs: list[Any], sizes: OpenSizes) -> Found:
+    """What one of these functions finds for a graph that was traced with these open sizes, made concrete."""
+    sizes = sizes.again()
+    with numbers_stay(), without_fake():
+        found = trace(gm, sizes.arguments(inputs))
+    if found is not None:
+        sizes.check(found[0])
+        sizes.concrete(found[0], inputs)
+    return found
