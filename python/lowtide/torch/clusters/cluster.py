@@ -1,7 +1,8 @@
 """Clusters as they run: one operator for all, and a table of what each computes.
 
-`lowtide::cluster(key, given)` computes the cluster of that key: what a graph calls for it, what its price is measured of, and what
-fake tensors go through.  Planned code calls the compiled function itself (`Cluster.run`), whose list of arguments is emptied.
+`lowtide::cluster(key, given, sizes)` computes the cluster of that key: what a graph calls for it, what its price is measured of, and what
+fake tensors go through.  Planned code calls the compiled function itself (`Cluster.run`), whose list of arguments is emptied.  sizes:
+numbers that a cluster for all sizes takes (open_cluster.py).
 
 A key says what the cluster computes: operators, arguments, and how its inputs lie.  Equal layers have equal keys, and are compiled
 once.  A cluster that Inductor cannot compile runs op by op.
@@ -23,32 +24,46 @@ from ...frontend.errors import LowtideWarning
 from ..compat import pytree
 from ..compat.fake import FakeTensorMode
 from ..compat.inductor import all_at_once, compile_kernels
+from ..tensors.operators import values
 
 prims = torch.ops.prims
 _OPERATOR = torch.library.Library("lowtide", "FRAGMENT")
-_OPERATOR.define("cluster(str key, Tensor[] given) -> Tensor[]")
+_OPERATOR.define("cluster(str key, Tensor[] given, SymInt[] sizes=[]) -> Tensor[]")
 CLUSTER = torch.ops.lowtide.cluster.default
 
 Boxed = Callable[[list[Any]], Any]
+
+_KEPT = 256  # layouts of the arguments of one place in the code
 
 _known: dict[str, Cluster] = {}
 _said = False
 
 
+Sizes = tuple[int, ...]
+
+
+def at_all_sizes(_: Sizes) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Twin:
-    """The code of a cluster that writes result `result` over input `given` (overwriting.py)."""
+    """The code of a cluster that writes result `result` over input `given` (overwriting.py).  holds: is it right for these sizes?"""
 
     run: Boxed
     given: int
     result: int
+    holds: Callable[[Sizes], bool] = at_all_sizes
 
 
 class Cluster:
     """What a cluster computes.  module: its graph.  inputs, results: fake tensors, as they lie.  names: of its operators.  repeats:
     has it the same bits each time?  kind: of its op, where it is a template (higher_order.py).  flops: its operations, of that.
     why_not: why it is not compiled; empty where it is, or may be.  fill: puts numbers, with which it has the most to do, into made-up
-    inputs.  trained: inputs of which an operator that runs by itself asks whether they require a gradient, and that do."""
+    inputs.  trained: inputs of which an operator that runs by itself asks whether they require a gradient, and that do.
+    sizes: how many sizes it is given before its tensors."""
+
+    sizes = 0
 
     def __init__(self, key: str, module: fx.GraphModule, inputs: list[torch.Tensor], results: list[torch.Tensor], repeats: bool, *,
                  kind: str = "", flops: int = 0, why_not: str = "", fill: Callable[[list[torch.Tensor]], None] | None = None,
@@ -58,8 +73,8 @@ class Cluster:
         self.names = [node.target.overloadpacket.__name__ for node in module.graph.nodes
                       if node.op == "call_function" and hasattr(node.target, "overloadpacket")]
         self._compiled: Boxed | None = None
-        self.is_probed = False  # has a twin been looked for?
-        self.twin: Twin | None = None
+        self._is_probed = False
+        self._twin: Twin | None = None
 
     def __repr__(self) -> str:
         return f"cluster_{self.key}"
@@ -72,16 +87,44 @@ class Cluster:
         """By Inductor; where that cannot be, `why_not` says why."""
         if self._compiled is None and not self.why_not:
             try:
-                # Inductor changes the graph that it is given, and what runs op by op is this one
-                self._compiled = compile_kernels(copy_of(self.module), self.inputs, mode_of(self))
+                self._compiled = self.by_inductor(None, ())[0]
             except Exception as error:  # any of its parts may refuse, a compiler that is not there for one
-                self.why_not = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:200]
+                self.why_not = why_not_compiled(error)
+
+    def by_inductor(self, dying: int | None, sizes: Sizes) -> tuple[Boxed, Callable[[Sizes], bool]]:
+        """What Inductor makes of it at these sizes, and whether that is right at others.  dying: an input over which it may write."""
+        # Inductor changes the graph that it is given, and what runs op by op is this one
+        return kernels(copy_of(self.module), self.inputs, mode_of(self), dying), at_all_sizes
+
+    def forget(self) -> None:
+        """What was compiled."""
+        self._compiled = None
+
+    def lies(self, sizes: Sizes) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """Fakes of its inputs and of its results at these sizes."""
+        return self.inputs, self.results
+
+    def code(self, sizes: Sizes) -> Boxed | None:
+        """What was compiled for these sizes; None if it runs op by op."""
+        return self._compiled
+
+    def twin(self, sizes: Sizes) -> Twin | None:
+        """The twin for these sizes, if one was found."""
+        return self._twin
+
+    def is_probed(self, sizes: Sizes) -> bool:
+        """Has a twin been looked for?"""
+        return self._is_probed
+
+    def enter_twin(self, sizes: Sizes, twin: Twin | None) -> None:
+        self._is_probed, self._twin = True, twin
 
     def run(self, given: list[Any]) -> Any:
-        """Its results.  given: tensors like `inputs`; it is emptied."""
-        if self._compiled is None:
+        """Its results.  given: sizes, and tensors like `inputs`; it is emptied."""
+        if not self.is_compiled:
             compile_clusters([self])
-        return self._compiled(given) if self._compiled else self.op_by_op(given)
+        code = self.code(tuple(given[:self.sizes]))
+        return code(given) if code else self.op_by_op(given)
 
     def first_run(self, given: list[Any], over: Twin | None = None) -> tuple[Any, Boxed]:
         """Its results, and what gives them for arguments that lie like these; over: by that twin.
@@ -89,9 +132,13 @@ class Cluster:
         The compiled code checks nothing of what it reads.  What lies otherwise than the graph says, as a kernel may return it that
         is not its fake, is computed op by op; and so is a cluster of whose results two share a storage, or one an input's.
         """
-        if len(given) != len(self.inputs) or not all(map(_lies_like, given, self.inputs)):
+        sizes = tuple(given[:self.sizes])
+        inputs, _ = self.lies(sizes)
+        if len(given) != self.sizes + len(inputs) or not all(map(_lies_like, given[self.sizes:], inputs)):
             return self.op_by_op(given), self.op_by_op
-        taken = {t.untyped_storage().data_ptr() for i, t in enumerate(given) if t.numel() and not (over and i == over.given)}
+        if over and not over.holds(sizes):
+            over = None
+        taken = {t.untyped_storage().data_ptr() for i, t in enumerate(given[self.sizes:]) if t.numel() and not (over and i == over.given)}
         results = list(over.run(given) if over else self.run(given))
         for i, t in enumerate(results):
             pointer = t.untyped_storage().data_ptr()
@@ -99,12 +146,12 @@ class Cluster:
                 results[i] = t.clone()
                 self.why_not = "results share a storage"
             taken.add(pointer)
-        if self._compiled is None or self.why_not:
-            return results, self.op_by_op
-        return results, over.run if over else self._compiled
+        code = None if self.why_not else self.code(sizes)
+        return results, self.op_by_op if code is None else over.run if over else code
 
     def op_by_op(self, given: list[Any]) -> list[torch.Tensor]:
         """The same by PyTorch's own kernels."""
+        _, made = self.lies(tuple(given[:self.sizes]))
         for i in self.trained:
             given[i] = given[i].detach().requires_grad_()
         values: dict[fx.Node, Any] = {}
@@ -116,7 +163,7 @@ class Cluster:
             elif node.op == "get_attr":
                 values[node] = operator.attrgetter(str(node.target))(self.module)
             elif node.op == "output":
-                return [_laid_out(values[n], like) for n, like in zip(node.args[0], self.results, strict=True)]
+                return [_laid_out(values[n], like) for n, like in zip(node.args[0], made, strict=True)]
             else:
                 target = _OWN_DRAWS.get(node.target, node.target)
                 args, kwargs = pytree.tree_map_only(fx.Node, values.__getitem__, (node.args, node.kwargs))
@@ -133,15 +180,31 @@ class Site:
     def __init__(self, cluster: Cluster, over: Twin | None = None) -> None:
         self._cluster, self._over = cluster, over
         self._run: Boxed = over.run if over else cluster.run
+        self._runs: dict[Any, Boxed] = {}  # of a cluster for all sizes, what gives its results, by how its arguments lie
 
     def checked(self, given: list[Any]) -> Any:
         """Its results, whatever lies as it may."""
-        results, self._run = self._cluster.first_run(given, self._over)
+        sizes = self._cluster.sizes
+        if not sizes:
+            results, self._run = self._cluster.first_run(given, self._over)
+            return results
+        lie = (*given[:sizes], *[(t.shape, t.stride()) for t in given[sizes:]])
+        run = self._runs.get(lie)
+        if run is not None:
+            return run(given)
+        if len(self._runs) >= _KEPT:
+            self._runs.clear()
+        results, self._runs[lie] = self._cluster.first_run(given, self._over)
         return results
 
     def direct(self) -> Boxed:
         """What gives its results where all lies as it did when it was checked."""
         return self._run
+
+
+def kernels(module: fx.GraphModule, given: list[Any], mode: FakeTensorMode, dying: int | None) -> Boxed:
+    """What Inductor makes of the graph of any cluster; arguments as of compile_kernels."""
+    return compile_kernels(module, given, mode, dying)
 
 
 def compile_clusters(clusters: Iterable[Cluster]) -> None:
@@ -156,9 +219,13 @@ def compile_clusters(clusters: Iterable[Cluster]) -> None:
                 progress.stage("compiling fused kernels", len(new), len(new))
         except Exception:  # one of the compilers that ran beside one another has failed: each by itself
             for cluster in new:
-                cluster._compiled = None
+                cluster.forget()
                 cluster.compile()
         _say(new)
+
+
+def why_not_compiled(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:200]
 
 
 def _say(clusters: list[Cluster]) -> None:
@@ -184,6 +251,15 @@ def known_cluster(key: str) -> Cluster:
 def cluster_of_node(node: fx.Node) -> Cluster:
     """The cluster that a node of a joint graph calls."""
     return known_cluster(str(node.args[0]))
+
+
+def sizes_of_node(node: fx.Node) -> Sizes:
+    """The sizes that the call of a cluster is given, at hand."""
+    return tuple(map(int, values(node.args[2]))) if len(node.args) > 2 else ()
+
+
+def twin_of_node(node: fx.Node) -> Twin | None:
+    return cluster_of_node(node).twin(sizes_of_node(node))
 
 
 def copy_of(module: fx.GraphModule) -> fx.GraphModule:
@@ -236,10 +312,11 @@ def enter_draws() -> None:
 
 
 @torch.library.impl(_OPERATOR, "cluster", "CompositeExplicitAutograd")
-def _cluster(key: str, given: list[torch.Tensor]) -> list[torch.Tensor]:
-    return list(_known[key].run(list(given)))
+def _cluster(key: str, given: list[torch.Tensor], sizes: list[int] = []) -> list[torch.Tensor]:  # noqa: B006  # the operator's own
+    return list(_known[key].run([*sizes, *given]))
 
 
 @torch.library.register_fake("lowtide::cluster", lib=_OPERATOR)
-def _fake_cluster(key: str, given: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in _known[key].results]
+def _fake_cluster(key: str, given: list[torch.Tensor], sizes: list[int] = []) -> list[torch.Tensor]:  # noqa: B006
+    _, results = _known[key].lies(tuple(map(int, sizes)))
+    return [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in results]

@@ -1,41 +1,53 @@
-"""A cluster's own graph, and the key by which equal clusters are known.
+"""A cluster's own graph.
 
-The graph reads what makes the storages of its inputs; views of them are made within.  The key is a hash of operators, arguments and
-the layouts of inputs, in the order of the graph, without names: equal layers of a model have equal keys.
+The graph reads what makes the storages of its inputs; views of them are made within.  Where sizes are open it reads first those that
+its tensors have, each a number (open_cluster.py).
 """
 
 from __future__ import annotations
 
-import hashlib
 import operator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
+import sympy
 import torch
 from torch import fx
 
-from ..compat.higher_order import triton_kernel_of
-from ..tensors.operators import leaves
+from ..compat import pytree
+from ..tracing.open_sizes import SIZE
+from ..tracing.scalars import NotOpen
+from ..tracing.symbolic_layouts import Lies, SymbolicLayouts, computed, expression_of
 from .cluster import Cluster, cluster_of
 from .groups import Group, Groups
+from .key import key_of, lies_in_words
 from .kinds import SEED
-
-_ALIGNED = 16  # bytes, which kernels of a GPU rely on
+from .open_cluster import OpenCluster
 
 
 @dataclass(frozen=True)
 class Form:
-    """inputs, results: nodes of the joint graph that the cluster reads, and that stand for its results, in its order."""
+    """inputs, results: nodes of the joint graph that the cluster reads, and that stand for its results, in its order.  sizes: those that
+    give the sizes that it takes."""
 
     inputs: list[fx.Node]
     results: list[fx.Node]
     cluster: Cluster
+    sizes: list[fx.Node] = field(default_factory=list)
 
 
-def form_of(owner: fx.GraphModule, groups: Groups, group: Group) -> Form:
-    """owner: the joint graph."""
+def form_of(owner: fx.GraphModule, groups: Groups, group: Group, layouts: SymbolicLayouts | None = None) -> Form:
+    """owner: the joint graph.  layouts: how its tensors lie at other sizes, if these are open.  A cluster whose tensors have none of these
+    sizes is one as if they were not."""
     results = _results(groups, group)
     order, inputs = _cone(groups, group, results)
+    if layouts:
+        lies = {node: layouts.of(node) for node in (*inputs, *order)}
+        numbers = [n for node in (*inputs, *order) for n in _expressions(node, lies[node])]
+        symbols = list(dict.fromkeys(symbol for n in numbers for symbol in sorted(n.free_symbols, key=str)))
+        if symbols:
+            return _open_form(owner, (inputs, order, results), layouts, symbols, lies, group.repeats)
     graph = fx.Graph()
     made: dict[fx.Node, fx.Node] = {}
     for i, node in enumerate(inputs):
@@ -49,6 +61,50 @@ def form_of(owner: fx.GraphModule, groups: Groups, group: Group) -> Form:
     module = fx.GraphModule(owner, graph)
     key = key_of(module)
     return Form(inputs, results, cluster_of(key, lambda: Cluster(key, module, given, returned, group.repeats)))
+
+
+def _expressions(node: fx.Node, lies: Any) -> Iterator[sympy.Expr]:
+    """How a node's tensors lie, and the sizes that it reads."""
+    for part in pytree.tree_leaves(lies):
+        if isinstance(part, Lies):
+            yield from part.numbers()
+    for source in node.all_input_nodes:
+        if source.meta.get(SIZE):
+            yield expression_of(source.meta["val"])
+
+
+def _open_form(owner: fx.GraphModule, nodes: tuple[list[fx.Node], ...], layouts: SymbolicLayouts, symbols: list[sympy.Symbol],
+               lies: dict[fx.Node, Any], repeats: bool) -> Form:
+    """The form of a cluster for all sizes.  nodes: its inputs, all that it runs, and its results."""
+    inputs, order, results = nodes
+    if any(lies[node].offset.free_symbols for node in inputs) or not layouts.given.keys() >= set(symbols):
+        raise NotOpen
+    own = {symbol: sympy.Symbol(f"size{k}", integer=True, positive=True) for k, symbol in enumerate(symbols)}
+    graph = fx.Graph()
+    known: dict[sympy.Expr, Any] = {symbol: graph.placeholder(symbol.name) for symbol in own.values()}
+    made = {node: graph.placeholder(f"a{i}") for i, node in enumerate(inputs)}
+
+    def call(function: Any, args: tuple[Any, Any], makes: sympy.Expr) -> fx.Node:
+        node = graph.call_function(function, args)
+        numbers[node] = makes
+        return node
+
+    def copied(node: fx.Node) -> Any:
+        return computed(expression_of(node.meta["val"]).xreplace(own), known, call) if node.meta.get(SIZE) else made[node]
+
+    numbers: dict[fx.Node, Any] = {node: symbol for symbol, node in known.items()}
+    for node in order:
+        made[node] = graph.node_copy(node, copied)
+    graph.output(tuple(made[node] for node in results))
+
+    def renamed(part: Any) -> Any:
+        return part.renamed(own) if isinstance(part, Lies) else part.xreplace(own) if isinstance(part, sympy.Expr) else part
+
+    there = numbers | {made[node]: pytree.tree_map(renamed, lies[node]) for node in (*inputs, *order)}
+    module, at = fx.GraphModule(owner, graph), tuple(map(layouts.hint, symbols))
+    key = key_of(module, [lies_in_words(there[made[node]]) for node in results], lies=there)
+    cluster = cluster_of(key, lambda: OpenCluster(key, module, list(own.values()), there, at, repeats))
+    return Form(inputs, results, cluster, [layouts.given[symbol] for symbol in symbols])
 
 
 def _results(groups: Groups, group: Group) -> list[fx.Node]:
@@ -104,9 +160,10 @@ def _cone(groups: Groups, group: Group, results: list[fx.Node]) -> tuple[list[fx
         is_inner_view = node in kinds.views and not node.meta.get(SEED)
         if node in mine or groups.makes_for_itself(group, node) or is_inner_view or _is_own_item(groups, group, mine, node):
             within.add(node)
-            left += node.all_input_nodes
+            left += [source for source in node.all_input_nodes if not source.meta.get(SIZE)]
     order = sorted(within, key=kinds.place.__getitem__)
-    inputs = dict.fromkeys(source for node in order for source in node.all_input_nodes if source not in within)
+    inputs = dict.fromkeys(source for node in order for source in node.all_input_nodes
+                           if source not in within and not source.meta.get(SIZE))
     return order, list(inputs)
 
 
@@ -116,40 +173,3 @@ def _is_own_item(groups: Groups, group: Group, mine: set[fx.Node], node: fx.Node
         return False
     (source,) = node.all_input_nodes
     return source in mine or source in groups.kinds.views or groups.makes_for_itself(group, source)
-
-
-def key_of(module: fx.GraphModule, *more: Any) -> str:
-    """The key of a cluster's graph; more: of what else it depends on."""
-    settings = (torch.get_num_threads(), torch.__version__)
-    return hashlib.sha256(repr((_parts(module), settings, *more)).encode()).hexdigest()[:20]
-
-
-def _parts(module: fx.GraphModule) -> list[Any]:
-    places = {node: i for i, node in enumerate(module.graph.nodes)}
-
-    def of(value: Any) -> Any:
-        if isinstance(value, fx.Node):
-            return "node", places[value]
-        if isinstance(value, (list, tuple)):
-            return type(value).__name__, tuple(map(of, value))
-        if isinstance(value, dict):
-            return tuple((key, of(v)) for key, v in value.items())
-        return repr(value)
-
-    def read(node: fx.Node) -> Any:
-        if node.op == "placeholder":
-            return _layout(node.meta["val"]) if "val" in node.meta else None
-        return _parts(operator.attrgetter(str(node.target))(module)) if node.op == "get_attr" else None
-
-    found = []
-    for node in module.graph.nodes:
-        kernel = triton_kernel_of(node)
-        kwargs = {name: value for name, value in node.kwargs.items() if kernel is None or not name.endswith("_idx")}
-        found.append((node.op, str(node.target) if node.op == "call_function" else "", of(node.args), of(kwargs), read(node), kernel))
-    return found
-
-
-def _layout(t: torch.Tensor) -> Any:
-    (tensor,) = leaves(t)
-    offset = int(tensor.storage_offset()) * tensor.element_size() % _ALIGNED
-    return tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride())), str(tensor.dtype), str(tensor.device), offset

@@ -21,7 +21,7 @@ from ..compat.higher_order import HIGHER_ORDER, block_mask_of, is_flex_attention
 from ..pricing.costs import enter_made_up
 from ..tensors.operators import is_symbol, values
 from .cluster import CLUSTER, Cluster, cluster_of, known_cluster
-from .form import key_of
+from .key import key_of
 
 _EAGER = "eager execution runs it so"
 
@@ -128,7 +128,7 @@ def _fill(blocks: list[tuple[int, int, bool]], given: list[torch.Tensor]) -> Non
 
 
 def _fill_cluster(args: Any) -> None:
-    key, given = args
+    key, given, *_ = args
     fill = known_cluster(key).fill
     if fill:
         fill(given)

@@ -17,8 +17,9 @@ from ..compat.counting import is_counted
 from ..compat.dispatch import OpOverload
 from ..compat.inductor import has_kernel_of_inductor
 from ..tensors.effects import has_effects, is_of_pytorch
-from ..tensors.operators import late_nodes, leaves
+from ..tensors.operators import is_symbol, late_nodes, leaves
 from ..tensors.storages import is_dense, storage
+from ..tracing.open_sizes import SIZE
 from .cluster import CLUSTER
 
 SEED = "lowtide_seed"  # meta: the node's result is a seed, or several, of random numbers
@@ -52,8 +53,8 @@ class Kinds:
                     self.readers.setdefault(source, {})[node] = None
 
     def _enter(self, node: fx.Node) -> None:
-        if _is_view(node):
-            self.views.add(node)
+        if _is_view(node) or is_symbol(node.meta.get("val")) and not leaves([n.meta.get("val") for n in node.all_input_nodes]):
+            self.views.add(node)  # numbers, too, are made where they are read
             return
         why = why_apart(node)
         if why:
@@ -73,7 +74,7 @@ class Kinds:
             source = left.pop()
             if self.passes_on(source):
                 left += source.all_input_nodes
-            else:
+            elif not is_symbol(source.meta.get("val")):
                 found[source] = None
         return sorted(found, key=self.place.__getitem__)
 
@@ -132,7 +133,7 @@ def why_apart(node: fx.Node) -> str:
         return "a random draw"
     if is_counted(target.overloadpacket) or name_of(node) in _TEMPLATES or "attention" in name_of(node):
         return "a library's kernel"
-    read = [value for source in node.all_input_nodes for value in [source.meta.get("val")]]
+    read = [source.meta.get("val") for source in node.all_input_nodes if not source.meta.get(SIZE)]
     if not all(isinstance(value, (torch.Tensor, tuple, list)) for value in read):
         return "of a number that is known when it runs"
     tensors = [*made, *leaves(read)]

@@ -17,7 +17,7 @@ from torch import fx
 
 from ..compat.fake import FakeTensorMode
 from ..compat.inductor import wants_channels_last
-from ..tensors.operators import leaves, operand
+from ..tensors.operators import leaves, operand, values
 from ..tracing.gradient_layout import copied
 from .kinds import why_apart
 
@@ -94,9 +94,9 @@ class _Layouts:
         return node.target is not operator.getitem and bool(why_apart(node))
 
     def _compute(self, node: fx.Node) -> None:
-        args, kwargs = fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        target: Any = node.target
         with self._mode:
-            node.meta["val"] = node.target(*args, **kwargs)  # type: ignore[operator]
+            node.meta["val"] = target(*values(node.args), **values(node.kwargs))
 
     def _is_new(self, node: fx.Node) -> bool:
         """Has it another fake tensor, of another storage?"""

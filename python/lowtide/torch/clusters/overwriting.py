@@ -10,41 +10,41 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch import fx
 
 from ...frontend import progress
-from ..compat.inductor import compile_kernels
 from ..compat.tensors import is_dense
 from ..device.identity import untraced
 from ..pricing.costs import materialise
-from .cluster import Cluster, Twin, copy_of, mode_of
+from .cluster import Cluster, Sizes, Twin, cluster_of_node, sizes_of_node
 
 _LEAST = 16 << 10  # bytes of a result that is worth it
 
 
-def probe(clusters: Iterable[Cluster]) -> bool:
-    """Compile twins of those that have none yet; has any got one?"""
+def probe(calls: Iterable[fx.Node]) -> bool:
+    """Compile twins of the clusters of these calls that have none yet; has any got one?"""
     found = False
-    new = [cluster for cluster in dict.fromkeys(clusters) if not cluster.is_probed and cluster.is_compiled and cluster.repeats
-           and not cluster.kind]
-    for i, cluster in enumerate(new):
+    distinct = dict.fromkeys((cluster_of_node(node), sizes_of_node(node)) for node in calls)
+    new = [(cluster, sizes) for cluster, sizes in distinct if cluster.is_compiled and cluster.repeats and not cluster.kind]
+    for i, (cluster, sizes) in enumerate(new):
+        if cluster.is_probed(sizes):
+            continue
         progress.stage("compiling kernels that write in place", i, len(new))
-        cluster.is_probed = True
-        for pair in _candidates(cluster):
-            cluster.twin = _twin(cluster, *pair)
-            if cluster.twin is not None:
-                found = True
-                break
+        twin = next((twin for pair in _candidates(cluster, sizes) for twin in [_twin(cluster, sizes, *pair)] if twin), None)
+        cluster.enter_twin(sizes, twin)
+        found = found or twin is not None
     return found
 
 
-def _candidates(cluster: Cluster) -> list[tuple[int, int]]:
+def _candidates(cluster: Cluster, sizes: Sizes) -> list[tuple[int, int]]:
     """Inputs, each with a result that could lie there, the largest first: at most two."""
     found: dict[int, int] = {}
-    for i, given in enumerate(cluster.inputs):
-        for j, result in enumerate(cluster.results):
+    inputs, results = cluster.lies(sizes)
+    for i, given in enumerate(inputs):
+        for j, result in enumerate(results):
             if i not in found and j not in found.values() and _lie_alike(given, result):
                 found[i] = j
-    return sorted(found.items(), key=lambda pair: -cluster.inputs[pair[0]].untyped_storage().nbytes())[:2]
+    return sorted(found.items(), key=lambda pair: -inputs[pair[0]].untyped_storage().nbytes())[:2]
 
 
 def _lie_alike(given: torch.Tensor, result: torch.Tensor) -> bool:
@@ -54,20 +54,21 @@ def _lie_alike(given: torch.Tensor, result: torch.Tensor) -> bool:
             and result.untyped_storage().nbytes() == size)
 
 
-def _twin(cluster: Cluster, given: int, result: int) -> Twin | None:
-    device = cluster.inputs[given].device
+def _twin(cluster: Cluster, sizes: Sizes, given: int, result: int) -> Twin | None:
+    inputs, _ = cluster.lies(sizes)
+    device = inputs[given].device
     try:
-        run = compile_kernels(copy_of(cluster.module), cluster.inputs, mode_of(cluster), given)
+        run, holds = cluster.by_inductor(given, sizes)
         with untraced(device):
-            numbers: list[Any] = materialise(cluster.inputs, device)
+            numbers: list[Any] = materialise(inputs, device)
             for t in numbers:
                 if t.dtype.is_floating_point and t.numel() and not t.is_cuda and is_dense(t):
                     t.uniform_(0.25, 0.75)
-            expected = cluster.run([t.clone() for t in numbers])
+            expected = cluster.run([*sizes, *(t.clone() for t in numbers)])
             place = numbers[given].data_ptr()
-            made = run(list(numbers))
+            made = run([*sizes, *numbers])
             same = all(torch.equal(a, b) for a, b in zip(made, expected, strict=True))
             alone = [t.data_ptr() == place for t in made] == [j == result for j in range(len(made))]
     except Exception:  # then there is none
         return None
-    return Twin(run, given, result) if same and alone else None
+    return Twin(run, given, result, holds) if same and alone else None

@@ -17,7 +17,7 @@ from ...frontend.errors import CaptureError
 from ..tensors.operators import arguments_of
 from .cluster import Cluster, cluster_of, mode_of
 from .dimension_rules import SIZES
-from .form import key_of
+from .key import key_of
 from .kinds import name_of
 from .letters import Letters, letters_of
 
@@ -27,9 +27,9 @@ _letters: weakref.WeakKeyDictionary[Cluster, Letters] = weakref.WeakKeyDictionar
 
 
 def letters(cluster: Cluster) -> Letters:
-    """Those of a cluster; none of a template, whose graph is one op."""
+    """Those of a cluster; none of a template, whose graph is one op, and none of a cluster for all sizes, which runs as a whole."""
     if cluster not in _letters:
-        _letters[cluster] = Letters() if cluster.kind else letters_of(cluster.module)
+        _letters[cluster] = Letters() if cluster.kind or cluster.sizes else letters_of(cluster.module)
     return _letters[cluster]
 
 

@@ -8,7 +8,8 @@ arguments of their own they leave equal layers equal.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,10 +18,11 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from ..compat.fake import detect_fake_mode
 from ..compat.inductor import decompositions, joint_passes
-from ..tensors.operators import is_tangent
+from ..tensors.operators import fake_mode_of, is_tangent, leaves
 from ..tracing.gradient_layout import lay_out_gradients
 from ..tracing.real_types import correct_types
 from ..tracing.shared_inputs import tell_apart
+from ..tracing.symbolic_layouts import SymbolicLayouts
 from ..tracing.unused_results import lay_out_sums
 from .higher_order import as_templates
 from .kinds import SEED
@@ -36,8 +38,20 @@ def traced_for(fused: bool) -> dict[str, Any]:
     return {"decompositions": decompositions()} if fused else {}
 
 
-def prepared(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.GraphModule:
-    """joint is changed.  trained: as of lay_out_gradients.  real: can kernels run here?"""
+@dataclass(frozen=True)
+class Ready:
+    """A joint graph of which clusters are formed.  layouts: how its tensors lie at other sizes, if these are open."""
+
+    joint: fx.GraphModule
+    layouts: SymbolicLayouts | None
+
+
+Concrete = Callable[[fx.GraphModule], SymbolicLayouts]
+
+
+def prepared(joint: fx.GraphModule, trained: Container[int], real: bool, concrete: Concrete | None = None) -> Ready:
+    """joint is changed.  trained: as of lay_out_gradients.  real: can kernels run here?  concrete: makes open sizes of the graph, which are
+    symbols, those at hand."""
     inputs = [node.meta.get("val") for node in joint.graph.find_nodes(op="placeholder")]  # none of what is no tensor
     as_templates(joint, fused=True)
     mode = detect_fake_mode(inputs)
@@ -46,13 +60,17 @@ def prepared(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.G
     _keep_sides(joint.graph)
     _draw_seeds_once(joint.graph)
     FakeTensorProp(joint, mode).propagate_dont_convert_inputs(*inputs)  # passes leave fakes that share no storages
+    layouts = None
+    if concrete:
+        layouts = concrete(joint)
+        mode = fake_mode_of(next(iter(leaves([node.meta.get("val") for node in joint.graph.find_nodes(op="placeholder")]))))
     if real:
         lay_out_convolutions(joint, mode)
         tell_apart(joint, trained)
         correct_types(joint, lay_out_sums(joint))
     lay_out_gradients(joint, trained)
     joint.recompile()
-    return joint
+    return Ready(joint, layouts)
 
 
 def _keep_sides(graph: fx.Graph) -> None:

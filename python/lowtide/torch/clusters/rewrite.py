@@ -13,22 +13,23 @@ from torch import fx
 from ...frontend import progress
 from ...frontend.errors import CaptureError
 from ..compat.dispatch import OpOverload
+from ..tracing.symbolic_layouts import SymbolicLayouts
 from .cluster import CLUSTER, Cluster, cluster_of_node, compile_clusters, enter_draws
 from .form import Form, form_of
 from .groups import ORDERED, Group, Groups, grouped
 from .kinds import SEED, Kinds
-from .prepare import prepared
+from .prepare import Concrete, Ready, prepared
 
 BORDERS = "lowtide_borders"  # meta of a cluster's node: why it ends where it does
 
 _NOT_OF_A_CLUSTER = ("val", "tensor_meta", "desc", "original_aten", "ac_graph_id", "recompute")
 
 
-def clustered(joint: fx.GraphModule, in_parts: bool = False) -> tuple[fx.GraphModule, list[Cluster]]:
+def clustered(joint: fx.GraphModule, in_parts: bool = False, layouts: SymbolicLayouts | None = None) -> tuple[fx.GraphModule, list[Cluster]]:
     """The graph with its clusters as ops, and these, each once.  joint: as prepare.py leaves it; it is not changed.  in_parts: as of
-    groups.grouped."""
+    groups.grouped.  layouts: as of form_of."""
     enter_draws()
-    made = _Writer(joint, grouped(Kinds(joint), in_parts)).graph_module()
+    made = _Writer(joint, grouped(Kinds(joint), in_parts), layouts).graph_module()
     return made, list(dict.fromkeys(map(cluster_of_node, made.graph.find_nodes(op="call_function", target=CLUSTER))))
 
 
@@ -36,31 +37,32 @@ class NotClustered(Exception):
     """Inductor's passes, or the forming of clusters, have failed on a graph."""
 
 
-def ready_for_clusters(joint: fx.GraphModule, trained: Container[int], real: bool) -> fx.GraphModule:
+def ready_for_clusters(joint: fx.GraphModule, trained: Container[int], real: bool, concrete: Concrete | None = None) -> Ready:
     """The joint graph, which was traced for clusters (prepare.traced_for), as its clusters are formed.  joint is changed.
 
-    trained: as of lay_out_gradients.  real: can kernels run here?  Raises NotClustered, and CaptureError for a graph that no plan can run.
+    trained: as of lay_out_gradients.  real: can kernels run here?  concrete: as of prepared.  Raises NotClustered, CaptureError for a
+    graph that no plan can run, and NotOpen.
     """
     progress.stage("forming clusters of ops")
     with _foreseeing():
-        return prepared(joint, trained, real)
+        return prepared(joint, trained, real, concrete)
 
 
-def with_clusters(ready: fx.GraphModule, real: bool, in_parts: bool = False) -> fx.GraphModule:
+def with_clusters(ready: Ready, real: bool, in_parts: bool = False) -> fx.GraphModule:
     """The same step as `ready`, which is not changed, with clusters as ops; compiled if kernels can run here.
 
-    in_parts: may the step run in parts?  Raises NotClustered.
+    in_parts: may the step run in parts?  Raises NotClustered, and NotOpen.
     """
     with _foreseeing():
-        made, clusters = clustered(ready, in_parts)
+        made, clusters = clustered(ready.joint, in_parts, ready.layouts)
     if real:
         compile_clusters(clusters)
     return made
 
 
-def draws(ready: fx.GraphModule) -> bool:
+def draws(ready: Ready) -> bool:
     """Does a step draw random numbers from seeds, so that its clusters are others where it may run in parts?"""
-    return any(node.meta.get(SEED) for node in ready.graph.nodes)
+    return any(node.meta.get(SEED) for node in ready.joint.graph.nodes)
 
 
 @contextlib.contextmanager
@@ -74,11 +76,11 @@ def _foreseeing() -> Iterator[None]:
 
 
 class _Writer:
-    def __init__(self, joint: fx.GraphModule, groups: Groups) -> None:
+    def __init__(self, joint: fx.GraphModule, groups: Groups, layouts: SymbolicLayouts | None) -> None:
         self._joint, self._groups, self._kinds = joint, groups, groups.kinds
         self._graph = fx.Graph()
         self._made: dict[fx.Node, fx.Node] = {}
-        self.forms = {group: form_of(joint, groups, group) for group in groups.all()}
+        self.forms = {group: form_of(joint, groups, group, layouts) for group in groups.all()}
 
     def graph_module(self) -> fx.GraphModule:
         for unit in self._in_order():
@@ -143,7 +145,8 @@ class _Writer:
 
     def _cluster(self, group: Group, form: Form) -> None:
         inputs = [self._get(node) for node in form.inputs]
-        made = self._graph.create_node("call_function", CLUSTER, (form.cluster.key, inputs), {},
+        sizes = [self._get(node) for node in form.sizes]
+        made = self._graph.create_node("call_function", CLUSTER, (form.cluster.key, inputs, *([sizes] if sizes else [])), {},
                                        name="fused_" + "_".join(_words(group.nodes)))
         meta = {key: value for key, value in group.nodes[-1].meta.items() if key not in _NOT_OF_A_CLUSTER}
         meta |= {"partitioner_tag": "is_backward" if group.late else "is_forward", BORDERS: self._groups.borders(group)}

@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from torch import fx
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CallerError, CaptureError, LowtideWarning, fall_back
 from ..clusters.higher_order import has_higher_order
+from ..clusters.open_cluster import compiled_at_other_sizes
 from ..clusters.prepare import traced_for
 from ..clusters.rewrite import NotClustered, ready_for_clusters, with_clusters
 from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay, written_inputs
@@ -42,9 +44,9 @@ from ..step_errors import UnknownParameter
 from ..tensors.operators import is_tangent, leaves
 from ..tensors.storages import device_among, storages, trained_arguments
 from ..tensors.wrapped import name_by_wrapper
-from ..tracing.open_sizes import NotOpen, OpenSizes
+from ..tracing.open_sizes import OpenSizes
 from ..tracing.own_kernels import kernels_of
-from ..tracing.scalars import SizeByNumber, Symbols
+from ..tracing.scalars import NotOpen, SizeByNumber, Symbols
 from .graph_layout import GraphLayout
 from .group import Group
 from .inner import Choice, EagerIsFast, first_choice
@@ -69,6 +71,7 @@ class CapturedGraph:
         self._open = sizes
         self._shown: list[int] = []  # sizes of the plan
         self._fitting: set[tuple[int, ...]] = set()  # and others at which it keeps the budget
+        self._clusters_at: Callable[[list[int]], bool] | None = None  # have its clusters run at sizes
         self._symbols = sizes or (Symbols(numbers) if numbers else None)
         self._gm: Any = None
         self._key = ""  # of the choice of kernels, where they are compared
@@ -103,9 +106,9 @@ class CapturedGraph:
 
     def _known_choice(self, inputs: list[Any]) -> Choice:
         """Which kernels to take, with inner="auto": of a graph that was found before it is planned, those that were chosen then."""
-        choice = first_choice(self._settings, device_among(leaves(inputs)), self._open is not None)
-        if choice.fused:
-            self._key = f"{[(t.shape, t.dtype) for t in leaves(inputs)]} {self._gm.graph}"
+        choice = first_choice(self._settings, device_among(leaves(inputs)))
+        if choice.fused:  # with open sizes for all of them
+            self._key = f"{[(t.dim() if self._open else t.shape, t.dtype) for t in leaves(inputs)]} {self._gm.graph}"
         return self._group.inner.get(self._key, choice)
 
     def _choose(self, inner: Choice) -> None:
@@ -138,6 +141,10 @@ class CapturedGraph:
             there = near.at(args, self._shown)
             if there is None:
                 return False
+            if self._clusters_at:
+                with progress.line():
+                    if not self._clusters_at(list(sizes)):
+                        return False
             self._planner.meet(there)
             self._fitting.add(sizes)
         return True
@@ -183,17 +190,19 @@ class CapturedGraph:
 
         After an exception the next call compiles again: what is noted of the code stays that of the code that there is.
         """
-        shown, fitting = self._shown, self._fitting
+        of_sizes = self._shown, self._fitting, self._clusters_at
         compiled, buckets, parts = self._compiled, self._buckets, self._parts
         try:
             self._compile_or_refuse(args)
         except (NotOpen, SizeByNumber):
-            self._shown, self._fitting, self._record.assignment = shown, fitting, None
+            self._shown, self._fitting, self._clusters_at = of_sizes
+            self._record.assignment = None
             if self._compiled is compiled:
                 self._parts = parts
         except BaseException:
             if self._compiled is compiled:
-                self._shown, self._fitting, self._buckets, self._parts = shown, fitting, buckets, parts
+                self._shown, self._fitting, self._clusters_at = of_sizes
+                self._buckets, self._parts = buckets, parts
                 self._is_stale = True
             raise
 
@@ -254,6 +263,8 @@ class CapturedGraph:
         except (CaptureError, RankError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
         except NotClustered as error:
+            if self._open:
+                raise NotOpen from error
             if self._planner.inner:  # and nobody has asked for others
                 self._choose(Choice(False, f"no clusters of its ops could be formed: {error}"))
                 self._trace(example_inputs)
@@ -398,14 +409,19 @@ class CapturedGraph:
             name_by_wrapper(joint)
             if self._symbols:
                 self._symbols.check(joint)
-            if self._open:
-                if has_higher_order(joint):
-                    raise NotOpen  # what they take beside tensors was traced for sizes
-                self._open.concrete(joint, self._inputs)
-            ready = None
+            if self._open and has_higher_order(joint):
+                raise NotOpen  # what they take beside tensors was traced for sizes
+            self._clusters_at = ready = None
             if self._settings.fuses:
-                ready = ready_for_clusters(joint, trained_arguments(self._inputs), real=True)
+                concrete = partial(self._open.concrete, args=self._inputs) if self._open else None
+                ready = ready_for_clusters(joint, trained_arguments(self._inputs), real=True, concrete=concrete)
                 joint = with_clusters(ready, real=True)
+                if self._open and ready.layouts:
+                    self._open.enter(joint, ready.layouts, ready.joint)
+                    self._clusters_at = compiled_at_other_sizes(joint, self._open, self._shown)
+                    self._clusters_at(self._shown)
+            elif self._open:
+                self._open.concrete(joint, self._inputs)
             planned = self._planner.plan(Traced(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open, ready))
             if planned is None:
                 return None

@@ -18,9 +18,9 @@ from ..compat.dynamo import never_traced
 from ..settings import Settings
 from ..tensors.storages import device_among
 from ..tensors.wrapped import wraps_several
-from ..tracing.open_sizes import NotOpen, OpenSizes
+from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
-from ..tracing.scalars import SizeByNumber, floats_of, ints_of, without_items
+from ..tracing.scalars import NotOpen, SizeByNumber, floats_of, ints_of, without_items
 from .captured_graph import CapturedGraph, one_tracing
 from .group import Group
 
@@ -68,7 +68,7 @@ class EachShape:
         self._numbers = {*self._floats, *ints_of(gm)}
         self._gm = without_items(gm, self._floats) if self._floats else gm
         self._known: dict[Any, list[CapturedGraph]] = {}  # the one that was compiled last is the last
-        self._may_open = not settings.fuses and number is None and settings.update == "step" and settings.layout != "exact" and not settings.cuda_graph \
+        self._may_open = number is None and settings.update == "step" and settings.layout != "exact" and not settings.cuda_graph \
             and not settings.techniques & TRANSFORMS
         self._opened: list[tuple[Any, CapturedGraph]] = []
         self._sizes: set[Any] = set()  # for which a plan was made

@@ -38,7 +38,7 @@ class Choice:
         return f"eager kernels (inner='auto': {self.why}; {_in_kernels_that_fuse(graph)})"
 
 
-def first_choice(settings: Settings, device: torch.device, sizes_open: bool) -> Choice:
+def first_choice(settings: Settings, device: torch.device) -> Choice:
     """What to try first with inner="auto": fused kernels, still to be compared, or eager ones, and why."""
     if device.type != "cuda":
         return Choice(False, "bit-identical to eager execution, and nothing to compile")
@@ -50,7 +50,7 @@ def first_choice(settings: Settings, device: torch.device, sizes_open: bool) -> 
         return Choice(False, "each of several ranks would measure for itself, and all run the same kernels")
     if settings.layout == "exact":
         return Choice(False, "layout='exact' knows no temporaries of fused kernels")
-    return Choice(False, "one plan serves all sizes") if sizes_open else Choice(True)
+    return Choice(True)
 
 
 def compare(eager: lowtide.Graph, fused: lowtide.Graph) -> str:

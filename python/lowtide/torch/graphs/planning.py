@@ -24,8 +24,9 @@ from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ...frontend.techniques import TRANSFORMS
-from ..clusters.cluster import CLUSTER, cluster_of_node
+from ..clusters.cluster import CLUSTER
 from ..clusters.overwriting import probe
+from ..clusters.prepare import Ready
 from ..clusters.rewrite import NotClustered, draws, with_clusters
 from ..compat.distributed import running_ddp
 from ..device.meter import bytes_held
@@ -45,7 +46,7 @@ from ..tensors.wrapped import unwrapped
 from ..tracing.against_eager import differences
 from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
-from ..tracing.training_step import forward_graph, joint_graph
+from ..tracing.training_step import forward_graph, joint_graph, with_open_sizes
 from ..transforms.computed_again import again_in, as_backward, with_computed_again
 from ..transforms.plannable import PlannableProgram
 from ..transforms.whole import in_one_call
@@ -76,7 +77,7 @@ class Traced:
     num_forward_outputs: int
     trains: bool
     sizes: OpenSizes | None = None
-    unclustered: fx.GraphModule | None = None
+    unclustered: Ready | None = None
 
     @functools.cached_property
     def device(self) -> torch.device:
@@ -208,7 +209,8 @@ class GraphPlanner:
 
     def _compared(self, traced: Traced, program: PlannableProgram, settings: Settings) -> str:
         """How much less time the program takes than one of eager kernels, in words.  Raises EagerIsFast."""
-        found = joint_graph(traced.gm, traced.inputs) if traced.trains else forward_graph(traced.gm, traced.inputs)
+        trace = joint_graph if traced.trains else forward_graph
+        found = trace(traced.gm, traced.inputs) if traced.sizes is None else with_open_sizes(trace, traced.gm, traced.inputs, traced.sizes)
         if found is None:
             raise EagerIsFast("those of eager execution could not be priced")
         try:
@@ -366,7 +368,7 @@ class GraphPlanner:
     def _with_twins(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program in which clusters may write over inputs that die, if Inductor's code does so for any (clusters/overwriting.py)."""
         nodes = traced.joint.graph.find_nodes(op="call_function", target=CLUSTER)
-        return self._lowered(traced, settings) if probe(map(cluster_of_node, nodes)) else None
+        return self._lowered(traced, settings) if probe(nodes) else None
 
     def _with_draws_apart(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program whose random numbers are drawn by clusters of their own, so that those which read them may be split, if it draws any."""

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from ....frontend.draft import Op
-from ...clusters.cluster import CLUSTER, Cluster, Site, Twin, cluster_of_node
+from ...clusters.cluster import CLUSTER, Cluster, Site, Twin, cluster_of_node, twin_of_node
 from ...clusters.part import described, letters, part_of, slices_of, text_of
 from ...clusters.rewrite import BORDERS
 from ...tensors.operators import arguments_of, leaves, values
@@ -29,7 +29,7 @@ class _ClusterEmitter(Emitter):
     holds_results = True
 
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
-        twin = cluster_of_node(node).twin
+        twin = twin_of_node(node)
         if twin is None:
             return {}
         operands: Any = values(node.args[1])
@@ -38,7 +38,7 @@ class _ClusterEmitter(Emitter):
         return {str(twin.given): operand} if read.count(storage(operand)) == 1 else {}
 
     def result_over(self, node: fx.Node, name: str) -> int:
-        twin = cluster_of_node(node).twin
+        twin = twin_of_node(node)
         return 0 if twin is None else twin.result
 
     def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]] | None:
@@ -57,13 +57,15 @@ class _ClusterEmitter(Emitter):
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = code.runs[op].own_node
-        (_, given), _ = code.arguments(node)
+        (_, given, *sizes), _ = code.arguments(node)
         cluster = cluster_of_node(node)
-        if over and cluster.twin:
-            variant = OutVariant(call_of(cluster, cluster.twin), None, ())
-            made = code.call_over(given[cluster.twin.given], variant, call_of(cluster), tuple(given), node, node.meta["val"])
+        arguments = *(sizes[0] if sizes else ()), *given
+        twin = twin_of_node(node)
+        if over and twin:
+            variant = OutVariant(call_of(cluster, twin), None, ())
+            made = code.call_over(given[twin.given], variant, call_of(cluster), arguments, node, node.meta["val"])
         else:
-            made = code.call(call_of(cluster), tuple(given), node, node.meta["val"])
+            made = code.call(call_of(cluster), arguments, node, node.meta["val"])
         code.items(node, made, range(len(node.meta["val"])))
         return False
 
@@ -86,8 +88,10 @@ class ClusterLowering(Lowering):
 def _describe_letters(op: Op, cluster: Cluster) -> None:
     """Have operands and results a dimension for each letter along which the cluster may be split."""
     found = text_of(cluster)
+    if not found:
+        return
     given, made = described(cluster)
-    if found and len(op.operands) == len(given) and len(op.results) == len(made):
+    if len(op.operands) == len(given) and len(op.results) == len(made):
         for entry, (shape, strides) in zip([*op.operands, *op.results], [*given, *made], strict=True):
             entry |= {"shape": shape, "strides": strides}
         op.arguments["letters"] = found
@@ -98,7 +102,7 @@ def call_of(cluster: Cluster, over: Twin | None = None) -> Callable[..., Any]:
     site = Site(cluster, over)
 
     def call(*given: Any) -> Any:
-        return CLUSTER(cluster.key, list(given))
+        return CLUSTER(cluster.key, list(given[cluster.sizes:]), list(given[:cluster.sizes]))
 
     call.__name__ = call.__qualname__ = repr(cluster)  # by which FX prints it
     setattr(call, BOXED, site.checked)
