@@ -26,8 +26,8 @@ IMPORTED = ["numpy", "torch", "torch._dynamo", "torch._functorch.aot_autograd", 
             "torch.export._trace", "torch.distributed.tensor.experimental"]  # the last two with the first graph that is compiled
 # Those that take longest, for a folder that has no times of an earlier run.
 LONGEST = ["python.test_torch_matrix", "python.test_torch_fsdp", "python.test_torch_ddp", "python.test_torch_fused",
-           "python.test_jax", "python.test_torch_transforms", "python.test_torch_collectives", "python.test_capture_mesh",
-           "report.test_pages", "cli.test_signals", "python.test_torch_offload", "python.test_training_examples"]
+           "python.test_torch_fused_sizes", "python.test_jax", "python.test_torch_transforms", "python.test_torch_collectives",
+           "python.test_capture_mesh", "report.test_pages", "cli.test_signals", "python.test_torch_offload", "python.test_training_examples"]
 
 
 def suites() -> list[Path]:

@@ -184,15 +184,39 @@ def test_no_clusters_are_no_reason_to_warn_where_nobody_asked_for_them(as_on_a_g
 ])
 def test_what_the_caller_says_may_leave_nothing_to_compare(options, words, monkeypatch):
     gpu = torch.device("cuda")
-    choice = inner.first_choice(Settings(1, **options), gpu, False)
+    choice = inner.first_choice(Settings(1, **options), gpu)
     assert not choice.fused and words in choice.why
-    assert inner.first_choice(Settings(1), gpu, False) == inner.Choice(True)
+    assert inner.first_choice(Settings(1), gpu) == inner.Choice(True)
     with monkeypatch.context() as patch:
         patch.setattr(inner, "ranks", lambda: 2)
-        assert "several ranks" in inner.first_choice(Settings(1), gpu, False).why
-    assert "all sizes" in inner.first_choice(Settings(1), gpu, True).why
+        assert "several ranks" in inner.first_choice(Settings(1), gpu).why
     torch.use_deterministic_algorithms(True)
     try:
-        assert "bits of eager execution" in inner.first_choice(Settings(1), gpu, False).why
+        assert "bits of eager execution" in inner.first_choice(Settings(1), gpu).why
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_open_sizes_are_compared_once(as_on_a_gpu, uncompiled):
+    module = Pointwise()
+    torch._dynamo.reset()
+    before, step = len(lowtide.torch.reports()), torch.compile(module, backend="lowtide", dynamic=True, options={"budget": "1GiB", "fallback": "error"})
+    for n in (64, 96, 48):
+        x = torch.randn(n, 32)
+        step(x).backward()
+        torch.testing.assert_close(step(x), module(x))
+    (report,) = lowtide.torch.reports()[before:]
+    ((eager, fused),) = as_on_a_gpu
+    assert "aten.relu" in kinds(eager) and "lowtide.cluster" in kinds(fused) and "as measured" in report.inner
+
+
+def test_eager_kernels_with_open_sizes_where_fused_ones_save_little(as_on_a_gpu, uncompiled, monkeypatch):
+    monkeypatch.setattr(planning, "compare", lambda *_: inner.compare(times(100), times(98)))
+    module = Pointwise()
+    torch._dynamo.reset()
+    before, step = len(lowtide.torch.reports()), torch.compile(module, backend="lowtide", dynamic=True, options={"budget": "1GiB", "fallback": "error"})
+    for n in (64, 96, 48):
+        x = torch.randn(n, 32)
+        assert torch.equal(step(x), module(x))
+    (report,) = lowtide.torch.reports()[before:]
+    assert "fused ones take 2 % less time" in report.inner and not report.fused_kernels
