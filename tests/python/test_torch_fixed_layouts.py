@@ -68,6 +68,46 @@ def test_a_kernel_whose_result_lies_otherwise_than_its_fake_keeps_ordinary_views
     assert len(found) == 1
 
 
+def test_clusters_read_a_dimension_of_one_element_with_any_stride(monkeypatch):
+    """And views of such a tensor stay ordinary ones, since other kernels may read them."""
+    found = sources(monkeypatch)
+
+    def total(given):
+        (x,) = given
+        given.clear()
+        return x.sum()
+
+    def called(x):
+        raise AssertionError("the boxed form runs")
+
+    setattr(called, execute.BOXED, total)
+    x = torch.randn(4, 6, 1).sin()
+    for viewed in (False, True):
+        graph = traced(lambda x: (x.sin(),), x)
+        sine = next(node for node in graph.graph.nodes if node.target is torch.ops.aten.sin.default)
+        with sine.meta["val"].fake_mode:  # as if the tracer had thought so
+            sine.meta["val"] = torch.empty_strided((4, 6, 1), (6, 1, 9))
+            sum_ = torch.empty(())
+        with graph.graph.inserting_after(sine):
+            read = graph.graph.call_function(called, (sine,))
+        read.meta["val"] = sum_
+        results = [read]
+        if viewed:
+            with graph.graph.inserting_after(sine):
+                view = graph.graph.call_function(torch.ops.aten.view.default, (sine, [24]))
+            with graph.graph.inserting_after(view):
+                results.append(graph.graph.call_function(torch.ops.aten.cos.default, (view,)))
+            view.meta["val"] = sine.meta["val"].as_strided((24,), (1,))
+            results[-1].meta["val"] = view.meta["val"].cos()
+        graph.graph.output_node().args = (tuple(results),)
+        found.clear()
+        run = execute.compile_graph(graph, "test", fixed=True)
+        for _ in range(2):
+            assert torch.equal(run([x])[0], x.sin().sum())
+        assert len(found) == 2
+        assert [text.count("[24, ]") for text in found] == ([1, 1] if viewed else [0, 0])  # the arguments of a view
+
+
 def test_frees_are_where_they_were():
     x = torch.randn(64, 64)
 

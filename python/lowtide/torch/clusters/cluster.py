@@ -25,6 +25,7 @@ from ..compat import pytree
 from ..compat.fake import FakeTensorMode
 from ..compat.inductor import all_at_once, compile_kernels
 from ..tensors.operators import values
+from ..tensors.storages import lies_like
 
 prims = torch.ops.prims
 _OPERATOR = torch.library.Library("lowtide", "FRAGMENT")
@@ -116,8 +117,9 @@ class Cluster:
         """Has a twin been looked for?"""
         return self._is_probed
 
-    def enter_twin(self, sizes: Sizes, twin: Twin | None) -> None:
-        self._is_probed, self._twin = True, twin
+    def enter_twin(self, sizes: Sizes, twin: Twin | None, is_known: bool = True) -> None:
+        """is_known: was it looked for?"""
+        self._is_probed, self._twin = is_known, twin
 
     def run(self, given: list[Any]) -> Any:
         """Its results.  given: sizes, and tensors like `inputs`; it is emptied."""
@@ -134,7 +136,7 @@ class Cluster:
         """
         sizes = tuple(given[:self.sizes])
         inputs, _ = self.lies(sizes)
-        if len(given) != self.sizes + len(inputs) or not all(map(_lies_like, given[self.sizes:], inputs)):
+        if len(given) != self.sizes + len(inputs) or not all(map(_is_like, given[self.sizes:], inputs)):
             return self.op_by_op(given), self.op_by_op
         if over and not over.holds(sizes):
             over = None
@@ -278,10 +280,8 @@ def mode_of(cluster: Cluster) -> FakeTensorMode:
     return mode
 
 
-def _lies_like(t: torch.Tensor, like: torch.Tensor) -> bool:
-    """Is it of that type, and does each of its elements lie there?  The stride of a dimension of one element says nothing."""
-    return t.shape == like.shape and t.dtype == like.dtype \
-        and all(n == 1 or a == b for n, a, b in zip(t.shape, t.stride(), like.stride(), strict=True))
+def _is_like(t: torch.Tensor, like: torch.Tensor) -> bool:
+    return t.dtype == like.dtype and lies_like(t, like.shape, like.stride())
 
 
 def _laid_out(t: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

@@ -4,14 +4,15 @@ Each view is made by one call from what owns its storage, whose strides are know
 function, which finds its kernel in half the time that the operator's object takes, and a cluster by its compiled function.
 
 A fake kernel may not say how the real one's result lies, and a hook on saved tensors may hand back others.  So the code first runs
-with ordinary views and looks at every tensor that views are made of.  Only if all lie as they should is this code used, and only for
-arguments that do.
+with ordinary views and looks at every tensor that views are made of, and at what clusters read.  Only if all lie as they should is
+this code used, and only for arguments that do.  The stride of a dimension of one element may be another: it says nothing to a cluster,
+and views of such a tensor stay ordinary ones, since they have to have the stride that it has.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from ..compat.dispatch import OpOverload
 from ..compat.tensors import reinterpret
 from ..program.emitter import BOXED
 from ..tensors.operators import leaves
-from ..tensors.storages import is_dense, storage
+from ..tensors.storages import is_dense, lies_like, storage
 
 aten = torch.ops.aten
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -47,27 +48,41 @@ def function_of(node: fx.Node) -> Callable[..., Any] | None:
 class FixedLayouts:
     """The graph that may run where tensors lie as the fake ones say.
 
-    roots: the nodes of the original graph that are looked at when the careful code runs.  places: the arguments that must lie as they
-    did, at every call.  graph: the changed copy.
+    roots: the nodes of the original graph that are looked at when the careful code runs, numbered.  places: the arguments that must lie
+    as they did, at every call.  graph: the changed copy.  ordinary: nodes whose views stay.
     """
 
-    def __init__(self, graph: fx.Graph) -> None:
-        self.graph = fx.Graph()
+    def __init__(self, graph: fx.Graph, ordinary: Container[fx.Node] = ()) -> None:
+        self._original, self.graph = graph, fx.Graph()
         made: dict[fx.Node, fx.Node] = {}
         self.graph.output(self.graph.graph_copy(graph, made))
         self._views: dict[fx.Node, fx.Node] = {}  # view -> what owns its storage
         inputs = graph.find_nodes(op="placeholder")
-        read_as_they_lie = set(self._reinterpret())
+        self._ordinary = {new for node, new in made.items() if node in ordinary}
+        read = set(self._reinterpret())
         for node in self.graph.nodes:
             if hasattr(node.target, BOXED):
-                read_as_they_lie.update(node.all_input_nodes)
-        self.roots = [node for node in graph.nodes if made.get(node) in read_as_they_lie]
-        self.places = [i for i, node in enumerate(inputs) if made[node] in read_as_they_lie and is_dense(node.meta.get("val"))]
-        self._strides = [tuple(map(int, inputs[i].meta["val"].stride())) for i in self.places]
+                read.update(node.all_input_nodes)
+        roots = [node for node in graph.nodes if made.get(node) in read and is_dense(node.meta.get("val"))]
+        self.roots = {node: i for i, node in enumerate(roots)}
+        self._likes: list[torch.Tensor] = [node.meta["val"] for node in roots]
+        self.places = [i for i, node in enumerate(inputs) if node in self.roots]
 
-    def lie(self, args: list[Any]) -> bool:
-        """Do arguments lie as the graph says?"""
-        return [args[i].stride() for i in self.places] == self._strides
+    def strides(self, args: list[Any]) -> list[Any]:
+        """How those of the arguments lie that must lie as they did."""
+        return [args[i].stride() for i in self.places]
+
+    def look(self, t: torch.Tensor, root: int) -> tuple[bool, bool]:
+        """Does a root lie as it should; and do all of its strides say so?"""
+        like = self._likes[root]
+        return lies_like(t, like.shape, like.stride()), t.stride() == like.stride()
+
+    def graph_for(self, looks: dict[int, tuple[bool, bool]]) -> fx.Graph | None:
+        """The graph that may run after these looks, by the numbers of the roots; None if it may not."""
+        if len(looks) < len(self.roots) or not all(lies for lies, _ in looks.values()):
+            return None
+        others = {node for node, i in self.roots.items() if not looks[i][1]}
+        return FixedLayouts(self._original, others).graph if others else self.graph
 
     def _reinterpret(self) -> list[fx.Node]:
         """Replace views; what they are made of."""
@@ -77,6 +92,8 @@ class FixedLayouts:
             if root is None:
                 continue
             self._views[node] = root
+            if root in self._ordinary:
+                continue
             value, source = node.meta["val"], root.meta["val"]
             if not isinstance(value, torch.Tensor) or not _is_plain(value, source) or any(user.op == "output" for user in node.users):
                 continue

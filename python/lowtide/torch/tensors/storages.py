@@ -6,7 +6,7 @@ in a table `storage -> bytes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -66,6 +66,12 @@ def left_over(sizes: Iterable[int], device: torch.device) -> int:
 def is_dense(t: Any) -> bool:
     """Is it a tensor with one storage?"""
     return isinstance(t, torch.Tensor) and unwrapped(t).layout == torch.strided and not isinstance(t, UsedGradient)
+
+
+def lies_like(t: torch.Tensor, shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Has t that shape, and each of its elements the place that these strides give it?  The stride of a dimension of one element
+    says nothing."""
+    return t.shape == shape and all(n == 1 or a == b for n, a, b in zip(t.shape, t.stride(), strides, strict=True))
 
 
 def storages(values: Iterable[Any]) -> Sizes:
