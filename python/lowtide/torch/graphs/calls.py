@@ -135,6 +135,8 @@ class Calls:
         """The most bytes beside the backward of a waiting forward: saved by earlier forwards, and gradients that later backwards have made."""
         self._waiting.prune()
         waiting, most, made = self._waiting.all(), 0, 0
+        if len(waiting) < 2:
+            return 0
         for i, w in reversed(list(enumerate(waiting))):
             most = max(most, made + sum(earlier.size for earlier in waiting[:i]))
             made += sum(w.captured.leaves.values())

@@ -38,7 +38,7 @@ from ..program.program import Program
 from ..ranks.failure import RankError
 from ..runtime.assumed_tangent import place_of_assumed_tangent
 from ..runtime.backward_looks import look_at_backwards
-from ..runtime.parted_backward import first_part, in_parts
+from ..runtime.parted_backward import first_part, in_parts, leaf_of
 from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_tangent, leaves
@@ -347,14 +347,15 @@ class CapturedGraph:
         backward passes on, where the others are gradients, which live on when the backward has run; None where any will do.
         """
         group, record, handed_out = self._group, self._record, self._handed_out
-        calls = group.calls
+        calls, parts = group.calls, self._parts
         open_ = self._open is not None
         kept, alone, size = None, False, 0  # a storage among its results; bytes of all that it leaves
 
         def leaving(args: list[Any]) -> Any:
             nonlocal kept, alone, size
             with group.lock:
-                said = self._planner.watch.forward(args, calls.waiting_bytes()) if self._planner.watch else ()
+                outside = list(map(leaf_of, args)) if parts else args
+                said = self._planner.watch.forward(outside, calls.waiting_bytes()) if self._planner.watch else ()
             for category, words in said:
                 warnings.warn(f"lowtide: {words}", category, stacklevel=2)
             given = storages(args) if kept is None or open_ else {}

@@ -16,13 +16,12 @@ from ..tensors.wrapped import unwrapped
 
 @dataclass(eq=False)
 class KnownStorage:
-    """One of them.  leaf: the parameter or input that it is of, if that gets a gradient."""
+    """One of them."""
 
     ref: StorageWeakRef
     size: int
     stays: bool  # a parameter or a buffer
     made: bool  # by code that autograd has seen
-    leaf: Any = None
 
 
 class KnownStorages:
@@ -30,6 +29,7 @@ class KnownStorages:
 
     def __init__(self) -> None:
         self._known: dict[int, KnownStorage] = {}
+        self._leaf_refs: dict[int, weakref.ref[torch.Tensor]] = {}  # the parameters and inputs with gradients, by the storage
         self._left_out: dict[int, StorageWeakRef] = {}
 
     def add(self, tensors: Iterable[Any], staying: Iterable[Any]) -> bool:
@@ -42,9 +42,11 @@ class KnownStorages:
             known = self._known.get(storage(t))
             if known is None or known.ref.expired():
                 stays = isinstance(t, torch.nn.Parameter) or id(t) in stay
-                leaf = weakref.ref(t) if is_trained(t) else None
+                self._forget(storage(t))
                 self._known[storage(t)] = KnownStorage(StorageWeakRef(unwrapped(t).untyped_storage()), bytes_of(t), stays,
-                                                       t.grad_fn is not None, leaf)
+                                                       t.grad_fn is not None)
+                if is_trained(t):
+                    self._leaf_refs[storage(t)] = weakref.ref(t)
                 is_new = is_new or stays
         return is_new
 
@@ -52,26 +54,29 @@ class KnownStorages:
         """These are counted elsewhere: whole parameters of FSDP2, whose bytes come and go."""
         self._left_out |= {s._cdata: StorageWeakRef(s) for s in held}
         for key in self._left_out.keys() & self._known.keys():
-            del self._known[key]
+            self._forget(key)
 
     def alive(self) -> dict[int, KnownStorage]:
         """The storages that still exist."""
         for key in [key for key, s in list(self._known.items()) if s.ref.expired()]:
-            del self._known[key]
+            self._forget(key)
         return dict(self._known)
+
+    def _forget(self, key: int) -> None:
+        self._known.pop(key, None)
+        self._leaf_refs.pop(key, None)
 
     def staying(self, given: bool) -> Sizes:
         """Parameters and buffers; given: also inputs from the user that still exist."""
         return {key: s.size for key, s in self.alive().items() if s.stays or given and not s.made}
 
     def gradients(self) -> Sizes:
-        """Gradients that are there, by leaf."""
-        return gradients_by_leaf(self._leaves())
+        """Gradients that are there, by leaf.  It runs in each step for each parameter."""
+        return gradients_by_leaf(leaf for leaf in self._leaves() if leaf.grad is not None)
 
     def present(self) -> list[torch.Tensor]:
         """Leaves that are there, and their gradients."""
         return [t for leaf in self._leaves() for t in (leaf, leaf.grad) if t is not None]
 
     def _leaves(self) -> list[torch.Tensor]:
-        leaves = [s.leaf() for s in list(self._known.values()) if s.leaf]
-        return [leaf for leaf in leaves if leaf is not None]
+        return [leaf for ref in list(self._leaf_refs.values()) if (leaf := ref()) is not None]

@@ -11,6 +11,7 @@ Without gradients and DDP a check costs one look-up per parameter.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,6 @@ from ...frontend.errors import LowtideWarning, OverBudgetWarning, size_text
 from ..compat.distributed import running_ddp
 from ..ranks.buckets import bucket_bytes
 from ..ranks.shared import beside_sharded
-from ..runtime.parted_backward import leaf_of
 from ..tensors.storages import gradient_bytes, trained_arguments
 from .outside import LOSS, tangent_bytes, upstream
 from .over_budget import Cause
@@ -63,11 +63,21 @@ class ModelWatch:
     looks: int = 0
     counted: bool = False
 
-    def meet(self, leaf: torch.Tensor) -> None:
-        """Record a leaf among the inputs of a graph."""
-        known = self.leaves.get(id(leaf))
-        if known is None or known() is not leaf:
-            self.leaves[id(leaf)] = weakref.ref(leaf)
+    def meet(self, inputs: list[Any], places: Iterable[int]) -> bool:
+        """Record the leaves that are at these places among a graph's inputs.  Has one of them a gradient?
+
+        It runs in each step for each parameter.
+        """
+        leaves, found = self.leaves, False
+        for i in places:
+            t = inputs[i]
+            known = leaves.get(id(t))
+            if known is None or known() is not t:
+                if not t.is_leaf:
+                    continue
+                leaves[id(t)] = weakref.ref(t)
+            found = found or t.grad is not None
+        return found
 
     def standing(self) -> int:
         """Bytes of the gradients that all known leaves have now, each storage once."""
@@ -106,8 +116,8 @@ class GraphWatch:
         self._peak, self._between, self._budget = peak, between, budget
 
     def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
-        """Warnings with their classes, when the forward begins.  left: bytes saved by other forwards."""
-        args = list(map(leaf_of, args))
+        """Warnings with their classes, when the forward begins.  args: the graph's, leaves as they are outside of it.  left: bytes
+        saved by other forwards."""
         words: list[tuple[type[LowtideWarning], str]] = []
         if self._leaves is None:
             sharded = None if self._reserved or "FSDP" in self._model.causes else beside_sharded(args)
@@ -118,14 +128,8 @@ class GraphWatch:
         if not self._model.trained and self._model.looks < _LOOKS:
             self._model.looks += 1
             self._meet_outside(args, left)
-        none = True
-        for i in self._leaves:
-            if args[i].is_leaf:
-                self._model.meet(args[i])  # a graph may run for one block after another
-                none = none and args[i].grad is None
-        if none and running_ddp() is None:
-            return words
-        return words + self._standing(left)
+        has_gradients = self._model.meet(args, self._leaves)  # at each call: a graph may run for one block after another
+        return words + self._standing(left) if has_gradients or running_ddp() is not None else words
 
     def backward(self, tangents: list[Any]) -> list[Cause]:
         """What breaks the budget when the first backward of all begins: that of the last graph, behind which is the

@@ -43,7 +43,7 @@ class Reads:
 
     def forget(self) -> None:
         """There is no plan."""
-        self._places: list[Place] = []
+        self._expect([], [])
         self._program: Program | None = None
         self._kept_from: tuple[Container[int], Container[int]] = (), ()
         self._kept_within: int | None = None
@@ -60,7 +60,11 @@ class Reads:
         kept = {storage(t) for n in saved if n.op != "placeholder" for t in leaves(n.meta.get("val"))}
         handed_out = {i for i, n in results_of(list(output.args[0][:count]), program.forward_descriptors)
                       if any(storage(t) in kept for t in leaves(n.meta.get("val")))}
-        self._places = [*(Place(False, i) for i in sorted(given)), *(Place(True, i) for i in sorted(handed_out))]
+        self._expect(sorted(given), sorted(handed_out))
+
+    def _expect(self, arguments: list[int], results: list[int]) -> None:
+        self._arguments, self._results = arguments, results
+        self._places = [*(Place(False, i) for i in arguments), *(Place(True, i) for i in results)]
 
     def note(self, args: tuple[Any, ...], results: Any) -> None:
         """A forward has run with these arguments."""
@@ -70,15 +74,24 @@ class Reads:
         node = self._backward_of(results)
         if node is None:
             return
-        tensors = [(place, (results if place.is_result else args)[place.at]) for place in self._places]
-        seen = [(place, weakref.ref(t), t._version) for place, t in tensors
-                if isinstance(t, torch.Tensor) and not t.is_inference()]
-        node.register_prehook(lambda _: self._look(seen))
+        places, tensors = self._places, [*[args[i] for i in self._arguments], *[results[i] for i in self._results]]
+        try:
+            refs, versions = _refs_and_versions(tensors)
+        except (TypeError, RuntimeError):  # one of them is a number, or a tensor of inference mode
+            there = [(place, t) for place, t in zip(places, tensors, strict=True)
+                     if isinstance(t, torch.Tensor) and not t.is_inference()]
+            places = [place for place, _ in there]
+            refs, versions = _refs_and_versions([t for _, t in there])
+        node.register_prehook(lambda _: self._look(places, refs, versions))
 
-    def _look(self, seen: list[tuple[Place, Any, int]]) -> None:
+    def _look(self, places: list[Place], refs: list[weakref.ref[torch.Tensor]], versions: list[int]) -> None:
         if torch.compiler.is_compiling() or self._program is None:
             return
-        written = {place: t for place, ref, version in seen for t in [ref()] if t is not None and t._version != version}
+        tensors = [ref() for ref in refs]
+        if [t if t is None else t._version for t in tensors] == versions:
+            return
+        written = {place: t for place, t, version in zip(places, tensors, versions, strict=True)
+                   if t is not None and t._version != version}
         if written:
             words = self._words(written)
             self._found({p.at for p in written if not p.is_result}, {p.at for p in written if p.is_result})
@@ -114,6 +127,11 @@ class Reads:
                     break
                 node = next((following for following, _ in node.next_functions if following is not None), None)
         return None
+
+
+def _refs_and_versions(tensors: list[Any]) -> tuple[list[weakref.ref[torch.Tensor]], list[int]]:
+    """It runs in each step for all that the backward reads.  Raises TypeError or RuntimeError."""
+    return list(map(weakref.ref, tensors)), [t._version for t in tensors]
 
 
 def _name(program: Program, place: Place, t: torch.Tensor) -> str:
