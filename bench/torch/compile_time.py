@@ -18,7 +18,6 @@ WAYS = ("Inductor", "fused, no plan", "fused, 50 %")
 
 def one(name, way):
     import fused
-    import lowtide.torch
     import torch
     from lowtide.torch.clusters import cluster as clusters
 
@@ -26,7 +25,7 @@ def one(name, way):
     torch.manual_seed(0)
     module, batch = fused.MODELS[name]()
     fused.step(module, module, batch)
-    own = lowtide.torch.measure_peak(fused.step, module, module, batch, held=(module, batch))
+    own = fused.peak(module, module, batch)
     began = spent()
     run = dict(fused.ways(own))[way](module, batch)
     fused.step(module, run, batch)

@@ -64,14 +64,26 @@ class ViT(nn.Module):
         return self.head(self.blocks(self.patches(x).flatten(2).transpose(1, 2) + self.places).mean(1))
 
 
-def gpt(dropout=0.0):
+class Autocast(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *batch):
+        with torch.autocast(batch[0].device.type, torch.bfloat16):
+            return self.model(*batch)
+
+
+def gpt(dropout=0.0, autocast=False):
     tokens = torch.randint(0, 512, (2, 8, 128))
-    return WithLoss(GPT2(512, 128, 96, 4, 4, dropout), _token_loss), (tokens[0], tokens[1])
+    model = WithLoss(GPT2(512, 128, 96, 4, 4, dropout), _token_loss)
+    return Autocast(model) if autocast else model, (tokens[0], tokens[1])
 
 
 MODELS = {
     "gpt": gpt,
     "gpt, dropout": functools.partial(gpt, 0.1),
+    "gpt, dropout, autocast": functools.partial(gpt, 0.1, True),
     "resnet": resnet,
     "unet": lambda: (WithLoss(UNet(2, 12, 3), _image_loss), (torch.randn(2, 3, 64, 64), torch.randint(0, 2, (2, 64, 64)))),
     "vit": lambda: (WithLoss(ViT(), _image_loss), (torch.randn(8, 3, 32, 32), torch.randint(0, 100, (8,)))),
@@ -84,6 +96,13 @@ def step(module, run, batch):
     loss = run(*batch)
     loss.backward()
     return loss.detach()
+
+
+def peak(module, run, batch):
+    """Of a step that finds no gradients."""
+    for parameter in module.parameters():
+        parameter.grad = None
+    return lowtide.torch.measure_peak(step, module, run, batch, held=(module, batch))
 
 
 def ways(own):
@@ -114,9 +133,8 @@ def measured(name, rounds, device):
     torch.manual_seed(0)
     module, batch = MODELS[name]()
     module, batch = module.to(device), tuple(t.to(device) for t in batch)
-    peak = lowtide.torch.measure_peak
     step(module, module, batch)
-    own = peak(step, module, module, batch, held=(module, batch))
+    own = peak(module, module, batch)
     made = {}
     for way, make in ways(own):
         mine = copy.deepcopy(module)
@@ -131,9 +149,7 @@ def measured(name, rounds, device):
         torch.manual_seed(1)
         loss = step(mine, run, batch).item()
         gradients = [p.grad.clone() for p in mine.parameters()]
-        for parameter in mine.parameters():
-            parameter.grad = None
-        made[way] = mine, run, took, loss, gradients, peak(step, mine, run, batch, held=(mine, batch))
+        made[way] = mine, run, took, loss, gradients, peak(mine, run, batch)
     clock = time.process_time if device == "cpu" else time.perf_counter
     times = {way: [] for way in made}
     for _ in range(rounds):
