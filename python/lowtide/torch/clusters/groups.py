@@ -2,7 +2,7 @@
 
 1. The level of a node is the number of ops on its longest path that are in no cluster.  Connected fusible nodes of one level, on
    one side of the barrier, are a cluster.  A path that leaves it leads to a higher level or over the barrier, so it never returns.
-2. Clusters of one level that read results of the same op are one.
+2. Clusters of one level that read the same result of an op are one.
 3. A producer without large inputs (a mask from a seed, an index range) is copied into its readers.  A cluster that one other alone
    reads joins that one, if that holds no more bytes in between.  Where what draws may run in parts, masks drawn from seeds are clusters
    for themselves: they are made whole, and parts read slices of them.
@@ -10,6 +10,8 @@
    made would have to be computed before it too.
 5. A pointwise value of the forward that the backward alone reads, made of one value that is no larger and of statistics, is
    computed again by its readers.
+6. A copy that is left alone stays an op, since the eager kernel copies as well.  Each shape would be compiled: a network has gradients
+   of as many shapes as it has convolutions, and their kernels return them in another layout than the weights have.
 
 Inductor's own scheduler is no source of clusters: it fuses over the barrier and merges recomputations.
 """
@@ -22,10 +24,10 @@ from dataclasses import dataclass, field
 from torch import fx
 
 from ..tensors.operators import leaves
-from .kinds import SEED, Kinds, is_atomic, is_reduction, name_of, size_of
+from .kinds import SEED, Kinds, is_atomic, is_copy, is_reduction, name_of, size_of
 
 _LARGEST = 120  # nodes of one cluster, whose code takes seconds to compile
-_WRITES = 40  # nodes, and inputs, of one cluster that changes buffers
+_WRITES = 160  # nodes, and inputs, of one cluster that changes buffers
 _CONE = 12  # nodes that are computed again with a value
 _SMALL = 8  # times smaller than a value: a statistic of it
 
@@ -87,7 +89,7 @@ class Groups:
             return self.kinds.apart[other]
         theirs = self.of.get(other)
         if theirs is None:
-            return "a producer for its own"
+            return "a copy, by the eager kernel" if is_copy(other) else "a producer for its own"
         if theirs.late != group.late:
             return "on the other side of the barrier"
         if theirs.writes or group.writes:
@@ -118,6 +120,7 @@ def grouped(kinds: Kinds, in_parts: bool = False) -> Groups:
             found.enter(Group([node], node in kinds.late))
     _sink(found, returned)
     _compute_again(found, returned)
+    _leave_copies(found)
     return found
 
 
@@ -209,10 +212,11 @@ def _by_level(kinds: Kinds, levels: dict[fx.Node, int], nodes: set[fx.Node]) -> 
             if source in nodes and side(source) == side(node):
                 sets.unite(source, node)
     for source in kinds.apart:
-        first: dict[bool, fx.Node] = {}
+        first: dict[tuple[fx.Node, bool], fx.Node] = {}
         for reader in kinds.readers.get(source, ()):
             if reader in nodes and levels[reader] == levels[source] + 1:
-                sets.unite(reader, first.setdefault(reader in kinds.late, reader))
+                for result in kinds.results(reader, source):
+                    sets.unite(reader, first.setdefault((result, reader in kinds.late), reader))
     return [Group(part[i:i + _LARGEST], part[0] in kinds.late)
             for part in sets.all(kinds.nodes) for i in range(0, len(part), _LARGEST)]
 
@@ -294,6 +298,14 @@ def _compute_again(found: Groups, returned: set[fx.Node]) -> None:
         if len(large) <= 1 and sum(map(size_of, large)) <= size_of(value) and len(cone) <= _CONE:
             found.again |= cone
             found.ends |= {source for source in ends | large if source in found.of}
+
+
+def _leave_copies(found: Groups) -> None:
+    for group in found.all():
+        node = group.nodes[0]
+        if len(group.nodes) == 1 and is_copy(node) and all(source in found.of or not found.makes_for_itself(group, source)
+                                                           for source in found.kinds.sources(node)):
+            del found.of[node]
 
 
 def _is_kept(node: fx.Node) -> bool:

@@ -78,6 +78,18 @@ class Kinds:
                 found[source] = None
         return sorted(found, key=self.place.__getitem__)
 
+    def results(self, node: fx.Node, source: fx.Node) -> list[fx.Node]:
+        """What a node reads of what `source` makes: `source`, or of several results those."""
+        found: dict[fx.Node, None] = {}
+        left = list(node.all_input_nodes)
+        while left:
+            read = left.pop()
+            if read is source or read.target is operator.getitem and read.args[0] is source:
+                found[read] = None
+            elif self.passes_on(read):
+                left += read.all_input_nodes
+        return list(found)
+
     def makers(self, node: fx.Node) -> list[fx.Node]:
         """What makes the storages of a node's own results."""
         return self.sources(node) if self.passes_on(node) else [node]
@@ -105,6 +117,11 @@ def size_of(node: fx.Node) -> int:
 
 def is_reduction(node: fx.Node) -> bool:
     return name_of(node) in _REDUCTIONS
+
+
+def is_copy(node: fx.Node) -> bool:
+    """Has its result the numbers of what it reads, in another layout?"""
+    return name_of(node) == "clone"
 
 
 def is_atomic(node: fx.Node) -> bool:
