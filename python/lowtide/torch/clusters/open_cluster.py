@@ -103,10 +103,10 @@ class OpenCluster(Cluster):
         found = self._code(sizes)
         return found is None or found.is_probed
 
-    def enter_twin(self, sizes: Sizes, twin: Twin | None) -> None:
+    def enter_twin(self, sizes: Sizes, twin: Twin | None, is_known: bool = True) -> None:
         found = self._code(sizes)
         if found is not None:
-            found.is_probed, found.twin = True, twin
+            found.is_probed, found.twin = is_known, twin
 
     def _code(self, sizes: Sizes) -> _Code | None:
         with self._lock:

@@ -2,17 +2,24 @@
 
 Whether Inductor's code does it cannot be known before it is compiled.  So a twin of the cluster is compiled and run beside the
 cluster on made-up numbers: it is used only if the result lies where the input did, and all results have the same bits.
+
+Few clusters of a step need to write in place.  So the step is planned first as if all could, and twins are compiled of those alone
+that have to, for this plan to keep its budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import fx
 
+import lowtide
+
 from ...frontend import progress
+from ...frontend.planning.copies import COMPUTES, Step
 from ..compat.tensors import is_dense
 from ..device.identity import untraced
 from ..pricing.costs import materialise
@@ -21,19 +28,40 @@ from .cluster import Cluster, Sizes, Twin, cluster_of_node, sizes_of_node
 _LEAST = 16 << 10  # bytes of a result that is worth it
 
 
+@contextmanager
+def assumed(calls: Iterable[fx.Node]) -> Iterator[bool]:
+    """Within the block the clusters of these calls whose twins were not looked for are taken to write over the largest input that they
+    could.  Are there any?"""
+    entered = [(cluster, sizes, pairs[0]) for cluster, sizes in _unknown(calls) for pairs in [_candidates(cluster, sizes)] if pairs]
+    for cluster, sizes, pair in entered:
+        cluster.enter_twin(sizes, Twin(cluster.run, *pair), is_known=False)
+    try:
+        yield bool(entered)
+    finally:
+        for cluster, sizes, _ in entered:
+            cluster.enter_twin(sizes, None, is_known=False)
+
+
+def needed(steps: Sequence[Step], graph: lowtide.Graph, memory: Sequence[int], budget: int) -> set[int]:
+    """The ops of a plan that have to write over an input: beside it the result would not keep the budget.  memory: live bytes at each
+    step."""
+    return {step[1] for step, held in zip(steps, memory, strict=True)
+            if step[0] in COMPUTES and held + sum(graph.tensor(t).bytes for t in step[2:]) > budget and step[2:]}
+
+
 def probe(calls: Iterable[fx.Node]) -> bool:
-    """Compile twins of the clusters of these calls that have none yet; has any got one?"""
-    found = False
-    distinct = dict.fromkeys((cluster_of_node(node), sizes_of_node(node)) for node in calls)
-    new = [(cluster, sizes) for cluster, sizes in distinct if cluster.is_compiled and cluster.repeats and not cluster.kind]
+    """Compile twins of the clusters of these calls whose twins were not looked for; has each of them got one?"""
+    new = _unknown(calls)
     for i, (cluster, sizes) in enumerate(new):
-        if cluster.is_probed(sizes):
-            continue
         progress.stage("compiling kernels that write in place", i, len(new))
-        twin = next((twin for pair in _candidates(cluster, sizes) for twin in [_twin(cluster, sizes, *pair)] if twin), None)
-        cluster.enter_twin(sizes, twin)
-        found = found or twin is not None
-    return found
+        cluster.enter_twin(sizes, next((twin for pair in _candidates(cluster, sizes) for twin in [_twin(cluster, sizes, *pair)] if twin), None))
+    return all(cluster.twin(sizes) for cluster, sizes in new)
+
+
+def _unknown(calls: Iterable[fx.Node]) -> list[tuple[Cluster, Sizes]]:
+    distinct = dict.fromkeys((cluster_of_node(node), sizes_of_node(node)) for node in calls)
+    return [(cluster, sizes) for cluster, sizes in distinct
+            if cluster.is_compiled and cluster.repeats and not cluster.kind and not cluster.is_probed(sizes)]
 
 
 def _candidates(cluster: Cluster, sizes: Sizes) -> list[tuple[int, int]]:

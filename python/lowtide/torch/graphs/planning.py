@@ -25,7 +25,7 @@ from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ...frontend.techniques import TRANSFORMS
 from ..clusters.cluster import CLUSTER
-from ..clusters.overwriting import probe
+from ..clusters.overwriting import assumed, needed, probe
 from ..clusters.prepare import Ready
 from ..clusters.rewrite import NotClustered, draws, with_clusters
 from ..compat.distributed import running_ddp
@@ -61,6 +61,7 @@ MakeProgram = Callable[[], Optional[PlannableProgram]]
 CompareWith = Callable[[Report, PlannableProgram, lowtide.Graph], None]
 
 _LITTLE = 0.05  # of overhead, within which no other way is looked for
+_ROUNDS = 3  # plans to make as if clusters wrote in place that were not yet compiled to do so
 
 
 @dataclass(frozen=True)
@@ -337,7 +338,7 @@ class GraphPlanner:
         except BudgetError as error:
             best = error
         limited = replace(terms, budget=best.budget if isinstance(best, BudgetError) else best[1].budget, start=None)
-        for make, compare_with in self._other_ways(traced, settings, terms):
+        for make, compare_with in self._other_ways(traced, settings, limited, best):
             if not isinstance(best, BudgetError) and (best[1].overhead <= _LITTLE or not (best[1].transforms or settings.fuses)):
                 break
             other = make()
@@ -355,20 +356,55 @@ class GraphPlanner:
             raise best from None
         return best
 
-    def _other_ways(self, traced: Traced, settings: Settings, terms: Terms) -> Iterator[tuple[MakeProgram, CompareWith]]:
-        """Other programs of a step, and what makes the report of each one of the program as it was traced."""
+    def _other_ways(self, traced: Traced, settings: Settings, terms: Terms, first: tuple[Schedule, Report] | BudgetError) \
+            -> Iterator[tuple[MakeProgram, CompareWith]]:
+        """Other programs of a step, and what makes the report of each one of the program as it was traced.  first: the plan of the
+        latter."""
         may_split = "split" in settings.techniques and terms.constraints.alone
         if settings.fuses and "in_place" in settings.techniques:
-            yield functools.partial(self._with_twins, traced, settings), lambda *_: None
+            best = None if isinstance(first, BudgetError) else first[1].duration
+            yield functools.partial(self._with_twins, traced, settings, terms, best), lambda *_: None
         if settings.fuses and may_split:
             yield functools.partial(self._with_draws_apart, traced, settings), _with_own
         if not settings.fuses and may_split:
             yield functools.partial(self._with_computed_again, traced, settings), _with_own_backward
 
-    def _with_twins(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
-        """The program in which clusters may write over inputs that die, if Inductor's code does so for any (clusters/overwriting.py)."""
-        nodes = traced.joint.graph.find_nodes(op="call_function", target=CLUSTER)
-        return self._lowered(traced, settings) if probe(nodes) else None
+    def _with_twins(self, traced: Traced, settings: Settings, terms: Terms, best: int | None) -> PlannableProgram | None:
+        """The program in which clusters may write over inputs that die, if some do so that have to in a plan on these terms which takes
+        less time than `best` (clusters/overwriting.py)."""
+        calls = traced.joint.graph.find_nodes(op="call_function", target=CLUSTER)
+        looked = False
+        for _ in range(_ROUNDS):
+            with assumed(calls) as may:
+                wanted = self._to_overwrite(self._lowered(traced, settings), settings, terms, best) if may else []
+            looked = looked or bool(wanted)
+            if not wanted or probe(wanted):
+                break
+        return self._lowered(traced, settings) if looked else None
+
+    def _to_overwrite(self, program: PlannableProgram, settings: Settings, terms: Terms, best: int | None) -> list[fx.Node]:
+        """The calls of clusters that have to write over an input in a plan of the program on these terms, or with the smallest peak that
+        is found; none if that takes no less time than `best`."""
+        kept_within = self.kept_within
+        try:
+            try:
+                planned, report = self._plan(program, settings, terms)
+            except BudgetError as error:
+                if not error.smallest:
+                    return []
+                planned, report = self._plan(program, settings, replace(terms, budget=error.smallest))
+        except BudgetError:
+            return []
+        finally:
+            self.kept_within = kept_within
+        if best is not None and report.duration >= best:
+            return []
+        memory = lowtide.simulate(report.graph, report.plan).memory
+        limit = report.budget if report.footprint == "live" else 0
+        ran = planned.program
+        assert isinstance(ran, Program), "as the one that was planned"
+        nodes = [ran.runs[op].node for op in sorted(needed(planned.steps, report.graph, memory, limit))]
+        return [node for node in nodes if node is not None and node.target is CLUSTER]
 
     def _with_draws_apart(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
         """The program whose random numbers are drawn by clusters of their own, so that those which read them may be split, if it draws any."""
