@@ -77,7 +77,7 @@ class Reads:
         places, tensors = self._places, [*[args[i] for i in self._arguments], *[results[i] for i in self._results]]
         try:
             refs, versions = _refs_and_versions(tensors)
-        except (TypeError, RuntimeError):  # one of them is a number, or a tensor of inference mode
+        except (TypeError, AttributeError, RuntimeError):  # one of them is a number, a mesh of ranks, or a tensor of inference mode
             there = [(place, t) for place, t in zip(places, tensors, strict=True)
                      if isinstance(t, torch.Tensor) and not t.is_inference()]
             places = [place for place, _ in there]
@@ -130,7 +130,7 @@ class Reads:
 
 
 def _refs_and_versions(tensors: list[Any]) -> tuple[list[weakref.ref[torch.Tensor]], list[int]]:
-    """It runs in each step for all that the backward reads.  Raises TypeError or RuntimeError."""
+    """It runs in each step for all that the backward reads.  Raises TypeError, AttributeError or RuntimeError."""
     return list(map(weakref.ref, tensors)), [t._version for t in tensors]
 
 
