@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.clusters import cluster as clusters
-from lowtide.torch.clusters import overwriting, prepare
+from lowtide.torch.clusters import overwriting, prepare, writers
 from lowtide.torch.device.meter import peak_rise
 from torch import nn
 from torch_run import alone, equal, fresh, train, twin
@@ -276,6 +276,17 @@ def test_statistics_have_clusters_of_their_own():
     barrier = next(graph.op(op) for op in graph.order if graph.op(op).kind == "lowtide.barrier")
     written = [op for op in clusters_of(graph) if set(op.outputs) <= set(barrier.inputs) and op.phase == "forward"]
     assert written and not any(set(op.outputs) & set(other.inputs) for op in written for other in clusters_of(graph))
+
+
+def test_buffers_of_equal_layers_are_changed_by_equal_clusters(monkeypatch):
+    monkeypatch.setattr(writers, "_EQUAL", 4)
+
+    def keys(depth):
+        layers = [layer for _ in range(depth) for layer in (nn.Linear(8, 8), nn.BatchNorm1d(8))]
+        graph = lowtide.torch.capture(nn.Sequential(*layers), torch.randn(4, 8), lambda model, x: model(x).sum(), fused=True)
+        return {op.arguments["key"] for op in clusters_of(graph)}
+
+    assert keys(5) == keys(9)
 
 
 def test_gradients_of_weights_are_laid_out_by_eager_kernels_and_join_no_cluster(uncompiled):

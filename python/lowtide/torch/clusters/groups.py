@@ -6,8 +6,8 @@
 3. A producer without large inputs (a mask from a seed, an index range) is copied into its readers.  A cluster that one other alone
    reads joins that one, if that holds no more bytes in between.  Where what draws may run in parts, masks drawn from seeds are clusters
    for themselves: they are made whole, and parts read slices of them.
-4. Values that only change buffers get clusters of their own: the buffers change before the barrier, and what else such a cluster
-   made would have to be computed before it too.
+4. Values that only change buffers get clusters of their own (writers.py): the buffers change before the barrier, and what else such a
+   cluster made would have to be computed before it too.
 5. A pointwise value of the forward that the backward alone reads, made of one value that is no larger and of statistics, is
    computed again by its readers.
 6. A copy that is left alone stays an op, since the eager kernel copies as well.  Each shape would be compiled: a network has gradients
@@ -25,9 +25,9 @@ from torch import fx
 
 from ..tensors.operators import leaves
 from .kinds import SEED, Kinds, is_atomic, is_copy, is_reduction, name_of, size_of
+from .writers import together
 
 _LARGEST = 120  # nodes of one cluster, whose code takes seconds to compile
-_WRITES = 160  # nodes, and inputs, of one cluster that changes buffers
 _CONE = 12  # nodes that are computed again with a value
 _SMALL = 8  # times smaller than a value: a statistic of it
 
@@ -111,8 +111,8 @@ def grouped(kinds: Kinds, in_parts: bool = False) -> Groups:
         found.enter(group)
     for part in _connected(kinds, drawing):
         found.enter(Group(part, part[0] in kinds.late, draws=True))
-    for group in _writers(kinds, writing):
-        found.enter(group)
+    for nodes in together(kinds, _connected(kinds, writing)):
+        found.enter(Group(nodes, nodes[0] in kinds.late, writes=True))
     returned = _returned(kinds)
     for node in found.copied:
         readers = kinds.readers.get(node, {})
@@ -229,25 +229,6 @@ def _connected(kinds: Kinds, nodes: set[fx.Node]) -> list[list[fx.Node]]:
             if source in nodes:
                 sets.unite(source, node)
     return sets.all(kinds.nodes)
-
-
-def _writers(kinds: Kinds, writing: set[fx.Node]) -> list[Group]:
-    """Clusters that change buffers: nobody reads them, so any of one side may be one."""
-    found: list[Group] = []
-    open_: dict[tuple[bool, bool], tuple[Group, set[fx.Node]]] = {}
-    for part in _connected(kinds, writing):
-        own = set(part)
-        inputs = {source for node in part for source in kinds.sources(node) if source not in own}
-        of_inputs = all(source.op != "call_function" for source in inputs)  # of buffers alone, such as counts of steps
-        kind = (part[0] in kinds.late, of_inputs)
-        group, read = open_.get(kind, (None, set()))
-        if group is None or len(read | inputs) > _WRITES or len(group.nodes) + len(part) > _WRITES:
-            group, read = Group([], kind[0], writes=True), set()
-            open_[kind] = (group, read)
-            found.append(group)
-        group.nodes += part
-        read |= inputs
-    return found
 
 
 def _sink(found: Groups, returned: set[fx.Node]) -> None:
