@@ -1,11 +1,15 @@
 """Code that makes views by one call each runs only where tensors lie as the graph says."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.emission import execute
+from lowtide.torch.emission.parted import Part
 from torch.fx.experimental.proxy_tensor import make_fx
 
 
@@ -127,3 +131,39 @@ def test_a_number_in_the_place_of_a_tensor_keeps_its_operator(monkeypatch):
     run = execute.compile_graph(traced(lambda x: (x.mul(0.1), torch.mul(x, x)), x), "test", fixed=True)
     run([x])
     assert torch.equal(run([x])[0], x.mul(0.1)) and len(found) == 2
+
+
+def test_a_run_learns_nothing_of_what_another_thread_looks_at_meanwhile():
+    x, other = torch.randn(4, 6), torch.randn(6, 4).t()
+    has_begun, is_over = threading.Event(), threading.Event()
+
+    def sine(given):  # the run with x begins and ends after the other one has
+        if given is x:
+            has_begun.set()
+        assert (is_over if given is x else has_begun).wait(60)
+        return given.sin()
+
+    graph = traced(lambda x: (x.sin(), x.t().cos()), x)
+    next(node for node in graph.graph.nodes if node.target is torch.ops.aten.sin.default).target = sine
+    run = execute.compile_graph(graph, "test", fixed=True)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(run, [other])
+        second = pool.submit(run, [x])
+        first.result(60)
+        is_over.set()
+        second.result(60)
+    for given in (other, x, other):
+        assert torch.equal(run([given])[1], given.t().cos())
+
+
+def test_code_in_parts_of_which_nobody_asks_for_more_than_the_last_learns_too(monkeypatch):
+    found = sources(monkeypatch)
+    x, w = torch.randn(4, 6), torch.randn(6, 4)
+    graph = traced(lambda x, w: (torch.mm(x, w), x.t().sin()), x, w)
+    product = next(node for node in graph.graph.nodes if node.target is torch.ops.aten.mm.default)
+    run = execute.compile_graph(graph, "test", fixed=True, parts=[Part(product, (0,)), Part(None, (1,))])
+    for _ in range(3):
+        left = run([x, w])
+        assert torch.equal(next(left)[0], torch.mm(x, w)) and torch.equal(next(left)[0], x.t().sin())
+    careful, fast = found
+    assert careful.count("yield") == fast.count("yield") == 2

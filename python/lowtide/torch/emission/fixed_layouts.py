@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Container
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -45,6 +46,17 @@ def function_of(node: fx.Node) -> Callable[..., Any] | None:
     return function if all(isinstance(node.args[i], fx.Node) for i in tensors) and not node.kwargs else None
 
 
+@dataclass(frozen=True)
+class Looks:
+    """What one run finds: other threads may run the same code meanwhile, on tensors that lie otherwise.
+
+    strides: of the arguments.  found: by the number of a root, whether it lies as it should, and whether all of its strides say so.
+    """
+
+    strides: list[Any]
+    found: dict[int, tuple[bool, bool]] = field(default_factory=dict)
+
+
 class FixedLayouts:
     """The graph that may run where tensors lie as the fake ones say.
 
@@ -72,13 +84,16 @@ class FixedLayouts:
         """How those of the arguments lie that must lie as they did."""
         return [args[i].stride() for i in self.places]
 
-    def look(self, t: torch.Tensor, root: int) -> tuple[bool, bool]:
-        """Does a root lie as it should; and do all of its strides say so?"""
+    def begin(self, args: list[Any]) -> Looks:
+        """No look yet, of a run with these arguments."""
+        return Looks(self.strides(args))
+
+    def look(self, looks: Looks, t: torch.Tensor, root: int) -> None:
         like = self._likes[root]
-        return lies_like(t, like.shape, like.stride()), t.stride() == like.stride()
+        looks.found[root] = lies_like(t, like.shape, like.stride()), t.stride() == like.stride()
 
     def graph_for(self, looks: dict[int, tuple[bool, bool]]) -> fx.Graph | None:
-        """The graph that may run after these looks, by the numbers of the roots; None if it may not."""
+        """The graph that may run after these looks; None if it may not."""
         if len(looks) < len(self.roots) or not all(lies for lies, _ in looks.values()):
             return None
         others = {node for node, i in self.roots.items() if not looks[i][1]}
