@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
+from lowtide.frontend.errors import LowtideWarning
 from lowtide.torch.clusters import cluster as clusters
 from lowtide.torch.clusters import overwriting, prepare, writers
 from lowtide.torch.device.meter import peak_rise
@@ -298,6 +299,20 @@ def test_gradients_of_weights_are_laid_out_by_eager_kernels_and_join_no_cluster(
     for op in clusters_of(graph):
         assert set(attributes_of(op)["ops"]) != {"clone"}
         assert all(len(made & set(op.inputs)) < 2 for made in backward.values())
+
+
+def test_a_copy_of_what_is_made_of_no_input_stays_a_cluster(uncompiled):
+    """Clusters that read it make it for themselves, and an op for itself would have nothing to read."""
+    class Mixing(nn.Linear):
+        def forward(self, x):
+            ramp = torch.arange(64, device=x.device).to(x.dtype).view(8, 8)
+            return ((super().forward(x) @ ramp).relu() @ ramp.t().contiguous()).sum()
+
+    module, inputs = fresh(lambda: (Mixing(8, 8), (torch.randn(16, 8),)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LowtideWarning)
+        _, _, report = planned(module, inputs, "1GiB")
+    assert "clone" in {name for op in clusters_of(report.graph) for name in attributes_of(op)["ops"]}
 
 
 def test_the_first_capture_of_a_process_may_pool():

@@ -284,8 +284,8 @@ def _compute_again(found: Groups, returned: set[fx.Node]) -> None:
 def _leave_copies(found: Groups) -> None:
     for group in found.all():
         node = group.nodes[0]
-        if len(group.nodes) == 1 and is_copy(node) and all(source in found.of or not found.makes_for_itself(group, source)
-                                                           for source in found.kinds.sources(node)):
+        if len(group.nodes) == 1 and is_copy(node) and node not in found.copied \
+                and all(source in found.of or not found.makes_for_itself(group, source) for source in found.kinds.sources(node)):
             del found.of[node]
 
 
