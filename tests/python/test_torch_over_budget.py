@@ -127,6 +127,21 @@ def test_gradients_of_other_regions_count_too():
     assert any(f"({gradients} bytes), made before, exist" in words for words in said.words), said.words
 
 
+def test_an_input_that_is_no_leaf_any_more_is_asked_for_no_gradient():
+    """PyTorch warns whoever asks."""
+    module, x, scale = Layers(2, 8), torch.randn(4, 8, requires_grad=True), torch.randn(4, 8, requires_grad=True)
+    step = compiled(module, x, "1GiB")
+    step(x).backward()
+    module.zero_grad()
+    x.grad = None
+    x.requires_grad_(False).mul_(scale)
+    with Said(UserWarning) as said:
+        step(x).backward()
+        module.zero_grad()
+        step(x.detach()).backward()
+    assert scale.grad is not None and not any(".grad attribute" in words for words in said.words), said.words
+
+
 # ---- torch.utils.checkpoint
 
 

@@ -79,4 +79,4 @@ class KnownStorages:
         return [t for leaf in self._leaves() for t in (leaf, leaf.grad) if t is not None]
 
     def _leaves(self) -> list[torch.Tensor]:
-        return [leaf for ref in list(self._leaf_refs.values()) if (leaf := ref()) is not None]
+        return [leaf for ref in list(self._leaf_refs.values()) if (leaf := ref()) is not None and leaf.is_leaf]

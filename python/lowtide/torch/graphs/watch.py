@@ -71,10 +71,10 @@ class ModelWatch:
         leaves, found = self.leaves, False
         for i in places:
             t = inputs[i]
+            if not t.is_leaf:  # or not any more, since its owner has written to it
+                continue
             known = leaves.get(id(t))
             if known is None or known() is not t:
-                if not t.is_leaf:
-                    continue
                 leaves[id(t)] = weakref.ref(t)
             found = found or t.grad is not None
         return found
