@@ -16,6 +16,7 @@ from lowtide.frontend.errors import LowtideWarning
 from lowtide.torch.clusters import cluster as clusters
 from lowtide.torch.clusters import overwriting, prepare, writers
 from lowtide.torch.device.meter import peak_rise
+from lowtide.torch.graphs import planning
 from torch import nn
 from torch_run import alone, equal, fresh, train, twin
 from torch_zoo import Cnn, DropoutMlp
@@ -170,6 +171,20 @@ def test_only_clusters_that_have_to_write_in_place_are_compiled_to_do_so(monkeyp
              if overwriting._candidates(c, ())]
     assert {c.key for c in tried} == over and 0 < len(over) < len(could)
     assert equal(train(tight, inputs, step), expected)
+
+
+@needs_compiler
+def test_a_step_whose_clusters_write_nowhere_in_place_is_not_planned_again(monkeypatch):
+    asked, plan = [], planning.plan_program
+    monkeypatch.setattr(planning, "plan_program", lambda program, *rest: asked.append(program.graph.hash) or plan(program, *rest))
+    monkeypatch.setattr(overwriting, "_twin", lambda *_: None)
+    module, inputs = fresh(lambda: (nn.Sequential(*(layer for _ in range(4) for layer in (nn.Linear(48, 48), nn.Softsign()))),
+                                    (torch.randn(256, 48),)))
+    _, _, roomy = planned(module, inputs, "1GiB")
+    asked.clear()
+    with pytest.raises(lowtide.torch.BudgetError):
+        planned(module, inputs, roomy.floor // 2)
+    assert len(set(asked)) > 1 and asked.count(asked[0]) == 1  # that of clusters as if they wrote in place is another graph
 
 
 @needs_compiler

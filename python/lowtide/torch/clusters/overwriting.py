@@ -33,9 +33,9 @@ def assumed(calls: Iterable[fx.Node]) -> Iterator[bool]:
     """Within the block the clusters of these calls whose twins were not looked for are taken to write over the largest input that they
     could.  Are there any?"""
     entered = [(cluster, sizes, pairs[0]) for cluster, sizes in _unknown(calls) for pairs in [_candidates(cluster, sizes)] if pairs]
-    for cluster, sizes, pair in entered:
-        cluster.enter_twin(sizes, Twin(cluster.run, *pair), is_known=False)
     try:
+        for cluster, sizes, pair in entered:
+            cluster.enter_twin(sizes, Twin(cluster.run, *pair), is_known=False)
         yield bool(entered)
     finally:
         for cluster, sizes, _ in entered:
@@ -49,13 +49,13 @@ def needed(steps: Sequence[Step], graph: lowtide.Graph, memory: Sequence[int], b
             if step[0] in COMPUTES and held + sum(graph.tensor(t).bytes for t in step[2:]) > budget and step[2:]}
 
 
-def probe(calls: Iterable[fx.Node]) -> bool:
-    """Compile twins of the clusters of these calls whose twins were not looked for; has each of them got one?"""
+def probe(calls: Iterable[fx.Node]) -> list[bool]:
+    """Compile twins of the clusters of these calls whose twins were not looked for; which of them have got one?"""
     new = _unknown(calls)
     for i, (cluster, sizes) in enumerate(new):
         progress.stage("compiling kernels that write in place", i, len(new))
         cluster.enter_twin(sizes, next((twin for pair in _candidates(cluster, sizes) for twin in [_twin(cluster, sizes, *pair)] if twin), None))
-    return all(cluster.twin(sizes) for cluster, sizes in new)
+    return [cluster.twin(sizes) is not None for cluster, sizes in new]
 
 
 def _unknown(calls: Iterable[fx.Node]) -> list[tuple[Cluster, Sizes]]:

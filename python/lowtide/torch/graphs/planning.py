@@ -373,14 +373,15 @@ class GraphPlanner:
         """The program in which clusters may write over inputs that die, if some do so that have to in a plan on these terms which takes
         less time than `best` (clusters/overwriting.py)."""
         calls = traced.joint.graph.find_nodes(op="call_function", target=CLUSTER)
-        looked = False
+        is_other = False
         for _ in range(_ROUNDS):
             with assumed(calls) as may:
                 wanted = self._to_overwrite(self._lowered(traced, settings), settings, terms, best) if may else []
-            looked = looked or bool(wanted)
-            if not wanted or probe(wanted):
+            found = probe(wanted)
+            is_other = is_other or any(found)
+            if all(found):
                 break
-        return self._lowered(traced, settings) if looked else None
+        return self._lowered(traced, settings) if is_other else None
 
     def _to_overwrite(self, program: PlannableProgram, settings: Settings, terms: Terms, best: int | None) -> list[fx.Node]:
         """The calls of clusters that have to write over an input in a plan of the program on these terms, or with the smallest peak that
