@@ -48,6 +48,9 @@ MANY = tuple(f"w{i}" for i in range(6))
      "differently, or from such sums)"),
     (Exactness(fused=True), "bit-identical to the same fused kernels without a plan; eager execution differs as it does from "
      "torch.compile"),
+    (Exactness(fused=True, atomic=("table.weight",)),
+     "bit-identical to the same fused kernels without a plan but for the gradients of table.weight (added up by atomics, whose order "
+     "may change from run to run); eager execution differs as it does from torch.compile"),
 ])
 def test_which_bits_are_kept_is_said_in_words(exactness, words):
     assert str(exactness) == words
@@ -57,5 +60,6 @@ def test_results_that_do_not_depend_on_sums_over_parts_are_equal():
     assert Exactness().equal and Exactness(hoisted=True, tried="AVX2").as_eager
     assert Exactness(traced=("a sum",)).equal and not Exactness(traced=("a sum",)).as_eager
     assert Exactness(fused=True).equal and not Exactness(fused=True).as_eager
+    assert not Exactness(fused=True, atomic=("w",)).equal and Exactness(fused=True, atomic=("w",)).is_kept
     for other in (Exactness(**SUMS), Exactness(follows=("w",))):
         assert not other.equal and not other.as_eager

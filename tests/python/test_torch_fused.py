@@ -18,7 +18,7 @@ from lowtide.torch.clusters import overwriting, prepare, writers
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.graphs import planning
 from torch import nn
-from torch_run import alone, equal, fresh, train, twin
+from torch_run import alone, deterministic, equal, fresh, train, twin
 from torch_zoo import Cnn, DropoutMlp
 
 import lowtide
@@ -336,18 +336,31 @@ def test_the_first_capture_of_a_process_may_pool():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+class Bag(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.out = nn.Embedding(64, 32), nn.Linear(32, 64)
+
+    def forward(self, x):
+        return nn.functional.cross_entropy(self.out(self.table(x).tanh()), x)
+
+
 def test_sums_with_atomics_run_once():
-    class Bag(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.table, self.out = nn.Embedding(64, 32), nn.Linear(32, 64)
-
-        def forward(self, x):
-            return nn.functional.cross_entropy(self.out(self.table(x).tanh()), x)
-
     graph = lowtide.torch.capture(Bag(), torch.randint(64, (16,)), fused=True)
     atomic = [op for op in clusters_of(graph) if any("index_put" in name or "scatter" in name for name in attributes_of(op)["ops"])]
     assert atomic and not any(op.recomputable for op in atomic)
+
+
+def test_gradients_that_atomics_add_up_are_named(monkeypatch):
+    def exactness():
+        lowtide.torch.optimize(Bag(), torch.randint(64, (16,)), budget="1TiB", inner="fused")
+        return lowtide.torch.reports()[-1].exactness
+
+    with alone(monkeypatch):
+        found = exactness()
+        assert found.atomic == ("table.weight",) and found.is_kept and not found.equal
+        with deterministic(monkeypatch):  # then Inductor calls a kernel that keeps the order
+            assert exactness().equal
 
 
 def test_the_old_word_for_it_is_taken_with_a_warning():

@@ -19,6 +19,8 @@ class Exactness:
     whole: are all gradients sums over slices of the batch?  parts: numbers of parts of these sums.  in_single: are sums in
     half precision accumulated in single precision?  masks: are random masks drawn for the whole batch and sliced?
     hoisted: does the backward run with a predicted gradient of the loss?  fused: does Inductor make kernels of clusters of ops?
+    atomic: results that these kernels add up by atomics, in an order that may change, and what is computed of them: with or without
+    a plan they may differ from run to run.
     tried: the instruction set with which the kernels of parts were tested on this machine ("AVX2"); empty if no test was
     needed, or if none can run here.
     traced: why the traced step, to which all this compares, may differ from eager execution; empty if it does not.
@@ -32,6 +34,7 @@ class Exactness:
     masks: bool = False
     hoisted: bool = False
     fused: bool = False
+    atomic: tuple[str, ...] = ()
     updates: bool = False
     tried: str = ""
     traced: tuple[str, ...] = ()
@@ -39,6 +42,11 @@ class Exactness:
     @property
     def equal(self) -> bool:
         """Are all results bit-identical to the unplanned step, as PyTorch traces it?"""
+        return self.is_kept and not self.atomic
+
+    @property
+    def is_kept(self) -> bool:
+        """Does the plan itself change no bits?"""
         return not (self.sums or self.follows)
 
     @property
@@ -57,6 +65,8 @@ class Exactness:
             differ.append(_named(self.sums, things, self.whole) + f" ({how})")
         if self.follows:
             differ.append(_named(self.follows, things, False) + " (computed differently, or from such sums)")
+        if self.atomic:
+            differ.append(_named(self.atomic, things, False) + " (added up by atomics, whose order may change from run to run)")
         words = "bit-identical" + (" to the same fused kernels without a plan" if self.fused else " to the traced step" if self.traced else "")
         words += f" but for {' and '.join(differ)}" if differ else ""
         words += f", rows tested here with {self.tried}" if self.tried else ""

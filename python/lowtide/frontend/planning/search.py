@@ -99,7 +99,7 @@ class Search:
 
     def _exact_in_place_of(self, found: Found) -> Found:
         """A bit-identical plan, if it costs the same; otherwise the plan found."""
-        if not found.transforms or self._made(found.transforms)[0].exactness(found.transforms).equal:
+        if not found.transforms or self._made(found.transforms)[0].exactness(found.transforms).is_kept:
             return found
         left = [name for name in self._terms["techniques"] if name not in CHANGE_BITS]
         if not left:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import fx
@@ -127,6 +128,16 @@ def is_copy(node: fx.Node) -> bool:
 def is_atomic(node: fx.Node) -> bool:
     """May its kernel add numbers in an order of its own each time?"""
     return name_of(node) in _ATOMIC or name_of(node).endswith("scatter_add")
+
+
+def of_atomics(graph: fx.Graph) -> list[bool]:
+    """Of each result of a cluster's graph: is it computed of a sum whose order its kernel may change each time?"""
+    found: set[fx.Node] = set()
+    for node in graph.nodes:
+        if node.op == "call_function" and (is_atomic(node) or not found.isdisjoint(node.all_input_nodes)):
+            found.add(node)
+    returned: Any = graph.output_node().args[0]
+    return [node in found for node in returned]
 
 
 def _is_view(node: fx.Node) -> bool:

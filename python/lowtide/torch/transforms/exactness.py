@@ -2,7 +2,8 @@
 
 Recomputation, ops in place, copies and updates in the backward are exact, and so is a hoisted backward if the loss is scaled by
 powers of two.  Rows in parts are exact too.  Sums over parts are added in another order, and some substitutions change the
-order of sums.  These sums are followed through the transformed graph to the named results of the step.
+order of sums.  These sums are followed through the transformed graph to the named results of the step.  So is what fused kernels
+add up by atomics, which differs from run to run without a plan, too.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
 from torch import fx
 
 from ...frontend.exactness import OF_FORWARD, Exactness
+from ..clusters.cluster import CLUSTER, cluster_of_node
+from ..clusters.kinds import of_atomics
 from ..pricing.trial import instructions
 from ..program.lowerings.random_draws import DrawEmitter
 from ..program.program import Program, owned
@@ -28,8 +32,10 @@ def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = 
     """The exactness of a step's results.  program: after these transforms.  fused: as for Exactness."""
     hoisted = any(t["kind"] == "hoist" for t in transforms) and not program.in_one_call
     updates = program.updates is not None
+    ordered = not fused or torch.are_deterministic_algorithms_enabled()  # by eager kernels, or by Inductor
+    atomic = () if ordered else tuple(sorted(name for name, level in _levels_of_results(program, _atomic(program)).items() if level))
     if all(t["kind"] == "hoist" for t in transforms):
-        return Exactness(hoisted=hoisted, updates=updates, fused=fused)
+        return Exactness(hoisted=hoisted, updates=updates, fused=fused, atomic=atomic)
     changed = _changed(program)
     levels = _levels_of_results(program, changed)
     sums = tuple(sorted(name for name, level in levels.items() if level == _SUMS))
@@ -41,6 +47,7 @@ def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = 
     return Exactness(sums, follows, parts,
                      whole=len(parts) == 1 and all(levels[name] == _SUMS for name in gradients) and _by_batches(program),
                      in_single=half and single, masks=_draws(program), hoisted=hoisted, updates=updates, fused=fused,
+                     atomic=tuple(name for name in atomic if name not in follows),
                      tried=instructions() if any(run.emitter.trial for run in program.runs) else "")
 
 
@@ -60,6 +67,21 @@ def _changed(program: Program) -> dict[int, int]:
             level = _FOLLOWS
         if level:
             found |= dict.fromkeys(entry.outputs, level)
+    return found
+
+
+def _atomic(program: Program) -> dict[int, int]:
+    """The tensors that clusters add up by atomics, and what is computed of them."""
+    graph = program.graph
+    found: dict[int, int] = {}
+    for op in graph.order:
+        entry, node = graph.op(op), program.runs[op].node
+        if any(t in found for t in entry.inputs):
+            found |= dict.fromkeys(entry.outputs, _FOLLOWS)
+        elif node is not None and node.target is CLUSTER and not cluster_of_node(node).repeats:
+            cluster = cluster_of_node(node)
+            varies = [True] * len(entry.outputs) if cluster.kind else of_atomics(cluster.module.graph)
+            found |= {t: _FOLLOWS for t, it_does in zip(entry.outputs, varies, strict=True) if it_does}
     return found
 
 
