@@ -72,6 +72,7 @@ def test_a_plan_over_clusters_keeps_bits_and_budget(tmp_path):
     report.save_html(tmp_path / "plan.html")
     page = (tmp_path / "plan.html").read_text()
     assert f"{len(kernels)} fused kernels" in page and kernels[0].name in page and page.rstrip().endswith("</html>")
+    assert page.index("<main") < page.index(f"{len(kernels)} fused kernels") < page.index("<footer") and page.count("<main") == 1
     tight.zero_grad()
     assert peak_rise(lambda: step(*inputs).backward()) <= report.peak - report.inputs
 
@@ -203,7 +204,7 @@ def test_statistics_move_once_and_norms_run_again():
 def test_a_cluster_that_cannot_be_compiled_runs_op_by_op_with_the_same_masks(uncompiled, monkeypatch):
     monkeypatch.setattr(clusters, "_said", False)
     module, inputs = fresh(lambda: (DropoutMlp(), (torch.randn(256, 256),)))
-    with pytest.warns(lowtide.torch.LowtideWarning, match="clusters of ops, which run op by op: RuntimeError: no compiler here"):
+    with pytest.warns(lowtide.torch.LowtideWarning, match="clusters of ops, which run op by op: RuntimeError: no compiler here; inner='eager'"):
         roomy, step, _ = planned(module, inputs, "1GiB")
     unplanned = train(roomy, inputs, step)
     tight, step, report = planned(module, inputs, "90%")  # and no second warning

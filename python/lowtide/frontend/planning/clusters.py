@@ -45,15 +45,15 @@ def fused_kernels(graph: lowtide.Graph, plan: lowtide.Plan) -> list[FusedKernel]
 
 
 def with_fused_kernels(page: str, kernels: list[FusedKernel]) -> str:
-    """A page with a table of these behind what it shows."""
+    """A page with a table of these behind what it shows, above its foot."""
     if not kernels:
         return page
     distinct = round(sum(1 / kernel.like for kernel in kernels))
     rows = "".join(
-        f"<tr><td>{html.escape(k.name)}<br><small>{html.escape(k.origin)}</small></td><td>{html.escape(', '.join(k.ops))}</td>"
+        f"<tr><td>{html.escape(k.name)}<br><small class=muted>{html.escape(k.origin)}</small></td><td>{html.escape(', '.join(k.ops))}</td>"
         f"<td>{'<br>'.join(map(html.escape, k.borders))}</td><td>{k.phase}</td><td>{k.runs}</td></tr>" for k in kernels)
-    table = (f'<main><details><summary>{len(kernels)} fused kernels, {distinct} of them distinct</summary>'
-             '<table style="border-spacing:12px 6px;text-align:left;vertical-align:top"><tr><th>kernel</th><th>ops</th>'
-             f"<th>why it ends there</th><th>phase</th><th>runs</th></tr>{rows}</table></details></main>")
-    before, end, after = page.rpartition("</body>")
-    return before + table + end + after
+    table = (f"<section><details><summary>{len(kernels)} fused kernels, {distinct} of them distinct</summary>"
+             "<div class=table><table><thead><tr><th>kernel</th><th>ops</th><th>why it ends there</th><th>phase</th><th>runs</th></tr>"
+             f"</thead><tbody>{rows}</tbody></table></div></details></section>")
+    before, foot, after = page.partition("  <footer")
+    return before + table + foot + after

@@ -236,7 +236,7 @@ def _say(clusters: list[Cluster]) -> None:
     if failed and not _said:
         _said = True
         warnings.warn(f"lowtide: Inductor could not compile {len(failed)} of {len(clusters)} clusters of ops, which run op by op: "
-                      f"{failed[0].why_not}", LowtideWarning, stacklevel=2)
+                      f"{failed[0].why_not}; inner='eager' plans over PyTorch's own kernels instead", LowtideWarning, stacklevel=2)
 
 
 def cluster_of(key: str, make: Callable[[], Cluster]) -> Cluster:
