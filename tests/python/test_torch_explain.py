@@ -36,6 +36,8 @@ def test_explain_says_what_each_budget_costs(capsys, tmp_path):
     assert again == len(found.half.plan.sequence) - found.curve.graph.num_ops
     assert sum(share for *_, share in found.modules(found.half)) == pytest.approx(found.half.overhead)
     changed = found.every_technique
+    assert changed.free.peak <= found.free.peak and changed.cheap.peak <= found.cheap.peak
+    assert (-changed.half.budget, changed.half.duration) <= (-found.half.budget, found.half.duration)
     assert changed.smallest.peak <= found.smallest.peak and changed.modules(changed.smallest)
     transforms = [point.plan.transforms for point in changed.curve.points if point.plan is not None and point.plan.transforms]
     assert all(f"{len(t[-1]['ops'])} ops in {t[-1]['parts']} parts" in every for t in transforms if t[-1]["kind"] == "split")

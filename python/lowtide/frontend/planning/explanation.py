@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,18 @@ class Explanation:
         whole = self.curve.graph.duration or 1
         table = [(path or "(the model itself)", count, time / whole) for path, (count, time) in rows.items()]
         return sorted(table, key=lambda row: -row[2])
+
+    def take_better_of(self, other: Explanation) -> None:
+        """Have its named outcomes be those of another explanation of the graph that are better, whose techniques are a part of these."""
+        def better(ours: lowtide.Outcome | None, theirs: lowtide.Outcome | None, key: Callable[[Any], Any]) -> lowtide.Outcome | None:
+            return min((outcome for outcome in (theirs, ours) if outcome is not None), key=key, default=None)
+
+        def by_peak(outcome: Any) -> tuple[int, int]:
+            return outcome.peak, outcome.duration
+
+        self.smallest, self.free, self.cheap = (better(ours, theirs, by_peak) for ours, theirs in (
+            (self.smallest, other.smallest), (self.free, other.free), (self.cheap, other.cheap)))
+        self.half = better(self.half, other.half, lambda outcome: (-outcome.budget, outcome.duration))
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write the curve as a page that can be zoomed: that with every technique, and beside it that with the default."""

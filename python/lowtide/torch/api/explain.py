@@ -68,9 +68,8 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     for found in (explanation, *others):
         found.allocator = allocator
     for every_technique in others:
+        every_technique.take_better_of(explanation)
         explanation.every_technique = every_technique
-        both = [outcome for outcome in (explanation.smallest, every_technique.smallest) if outcome]
-        every_technique.smallest = min(both, key=lambda outcome: outcome.peak or 0, default=None)
     if show:
         print(explanation)
     return explanation
