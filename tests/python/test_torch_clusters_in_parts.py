@@ -1,6 +1,5 @@
 """Clusters in parts: the letters that a cluster states, and its parts, which give what the whole gives."""
 
-import shutil
 
 import pytest
 
@@ -14,9 +13,7 @@ from lowtide.torch.graphs import captured_graph
 from lowtide.torch.pricing.costs import materialise
 from matrix_models import FAMILIES
 from torch import nn
-from torch_run import alone, equal, fresh, train, twin
-
-needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler on a CPU")
+from torch_run import alone, equal, fresh, needs_compiler, train, twin
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """Plans over clusters: each is one op that Inductor compiled, and a planned step has the bits of the step without a plan."""
 
 import json
-import shutil
 import subprocess
 import sys
 import warnings
@@ -18,12 +17,10 @@ from lowtide.torch.clusters import overwriting, prepare, writers
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.graphs import planning
 from torch import nn
-from torch_run import alone, deterministic, equal, fresh, train, twin
+from torch_run import alone, deterministic, equal, fresh, needs_compiler, train, twin
 from torch_zoo import Cnn, DropoutMlp
 
 import lowtide
-
-needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler on a CPU")
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """Clusters for all sizes: a graph is traced and planned once, and no cluster is compiled for a second size."""
 
-import shutil
 
 import pytest
 
@@ -19,10 +18,8 @@ from torch import nn
 from torch._dynamo.source import ConstantSource
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
-from torch_run import alone, equal, gradients, twin
+from torch_run import alone, equal, gradients, needs_compiler, twin
 from torch_zoo import Gpt
-
-needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler on a CPU")
 
 
 @pytest.fixture(autouse=True)

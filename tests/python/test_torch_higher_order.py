@@ -1,7 +1,6 @@
 """Flex attention and Triton kernels of a model's own are one op each of a plan, whichever kernels the others are."""
 
 import operator
-import shutil
 
 import pytest
 
@@ -14,7 +13,7 @@ from torch import fx, nn
 from torch._dynamo.backends.registry import lookup_backend
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_functional
 from torch.nn.attention import flex_attention as flex
-from torch_run import alone, equal, fresh, train, twin
+from torch_run import alone, equal, fresh, needs_compiler, train, twin
 
 import lowtide
 
@@ -94,7 +93,7 @@ def test_flex_attention_is_priced_with_all_scores_and_all_blocks():
     assert sum(counts) == 2 and forward.flops == 4 * 2 * 2 * LENGTH * LENGTH * 16  # one block, once by rows and once by columns
 
 
-@pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler on a CPU")
+@needs_compiler
 def test_inductor_compiles_flex_attention_by_itself():
     module, inputs = fresh(attention)
     with torch.no_grad():

@@ -1,6 +1,5 @@
 """inner="auto": eager kernels on a CPU, what is faster as measured on a GPU; the report says which and why."""
 
-import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -11,9 +10,7 @@ import lowtide.torch
 from lowtide.torch.graphs import captured_graph, inner, planning
 from lowtide.torch.settings import Settings
 from torch import nn
-from torch_run import alone, equal, fresh, train, twin
-
-needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler on a CPU")
+from torch_run import alone, equal, fresh, needs_compiler, train, twin
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,11 @@
 
 import contextlib
 import copy
+import shutil
 import warnings
 
 import lowtide.torch
+import pytest
 import torch
 import torch.nn.functional as F
 from lowtide.frontend.planning import planner, search
@@ -16,6 +18,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import lowtide
+
+needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler on a CPU")
 
 
 @contextlib.contextmanager
