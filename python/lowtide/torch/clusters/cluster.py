@@ -205,7 +205,7 @@ class Site:
 
 
 def kernels(module: fx.GraphModule, given: list[Any], mode: FakeTensorMode, dying: int | None) -> Boxed:
-    """What Inductor makes of the graph of any cluster; arguments as of compile_kernels."""
+    """The function that Inductor compiles of a cluster's graph, for one size or for all; arguments as of compile_kernels."""
     return compile_kernels(module, given, mode, dying)
 
 

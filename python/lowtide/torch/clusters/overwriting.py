@@ -43,8 +43,8 @@ def assumed(calls: Iterable[fx.Node]) -> Iterator[bool]:
 
 
 def needed(steps: Sequence[Step], graph: lowtide.Graph, memory: Sequence[int], budget: int) -> set[int]:
-    """The ops of a plan that have to write over an input: beside it the result would not keep the budget.  memory: live bytes at each
-    step."""
+    """The ops of a plan that have to write over an input: with the result beside that input the plan would exceed the budget.  memory:
+    live bytes at each step."""
     return {step[1] for step, held in zip(steps, memory, strict=True)
             if step[0] in COMPUTES and held + sum(graph.tensor(t).bytes for t in step[2:]) > budget and step[2:]}
 

@@ -1,8 +1,8 @@
 """Which values that only change buffers, such as running statistics, one cluster computes.
 
-Nobody reads them, so any on one side of the barrier may be computed together, and a network has too many for a call of each.  Those of
-equal layers are put together in equal numbers, so that their clusters are equal at any depth; what is left is put together in the order
-of the graph.
+No op reads such values, so one cluster may compute any of them that are on one side of the barrier; a network has too many for a call of
+each.  Values of equal layers are put together in equal numbers, so that their clusters are equal at any depth.  The rest is put together
+in the order of the graph.
 """
 
 from __future__ import annotations

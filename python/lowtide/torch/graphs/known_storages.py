@@ -71,7 +71,7 @@ class KnownStorages:
         return {key: s.size for key, s in self.alive().items() if s.stays or given and not s.made}
 
     def gradients(self) -> Sizes:
-        """Gradients that are there, by leaf.  It runs in each step for each parameter."""
+        """Gradients that are there, by leaf.  Each step calls this, so leaves without a gradient are passed over first."""
         return gradients_by_leaf(leaf for leaf in self._leaves() if leaf.grad is not None)
 
     def present(self) -> list[torch.Tensor]:

@@ -66,7 +66,7 @@ class ModelWatch:
     def meet(self, inputs: list[Any], places: Iterable[int]) -> bool:
         """Record the leaves that are at these places among a graph's inputs.  Has one of them a gradient?
 
-        It runs in each step for each parameter.
+        Each step calls this, and the loop runs for each parameter.
         """
         leaves, found = self.leaves, False
         for i in places:

@@ -130,7 +130,8 @@ class Reads:
 
 
 def _refs_and_versions(tensors: list[Any]) -> tuple[list[weakref.ref[torch.Tensor]], list[int]]:
-    """It runs in each step for all that the backward reads.  Raises TypeError, AttributeError or RuntimeError."""
+    """Weak references to tensors, and their versions: taken in each step of all that the backward reads.  Raises TypeError,
+    AttributeError or RuntimeError for what has no version."""
     return list(map(weakref.ref, tensors)), [t._version for t in tensors]
 
 
