@@ -284,6 +284,12 @@ def test_clusters_end_where_kernels_of_libraries_stand_and_at_the_barrier():
     assert all(op.phase in ("forward", "backward") for op in clusters_of(graph))
 
 
+def test_gradients_of_biases_are_results_of_clusters_and_no_views():
+    graph = lowtide.torch.capture(Blocks(2), torch.randn(8, 32), fused=True)
+    shapes = [tuple(graph.tensor(made).shape) for op in clusters_of(graph) if op.phase == "backward" for made in op.outputs]
+    assert {(32,), (64,)} <= set(shapes) and not {(1, 32), (1, 64)} & set(shapes)
+
+
 def test_statistics_have_clusters_of_their_own():
     module, inputs = fresh(lambda: (Cnn(), (torch.randn(4, 3, 16, 16), torch.randint(10, (4,)))))
     graph = lowtide.torch.capture(module, inputs, fused=True)

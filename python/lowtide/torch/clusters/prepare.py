@@ -59,6 +59,7 @@ def prepared(joint: fx.GraphModule, trained: Container[int], real: bool, concret
     joint = joint_passes(joint, mode)
     _keep_sides(joint.graph)
     _draw_seeds_once(joint.graph)
+    _drop_summed(joint.graph)
     FakeTensorProp(joint, mode).propagate_dont_convert_inputs(*inputs)  # passes leave fakes that share no storages
     layouts = None
     if concrete:
@@ -102,3 +103,21 @@ def _draw_seeds_once(graph: fx.Graph) -> None:
             new.meta = node.meta | {SEED: True}
             node.replace_all_uses_with(new)
             graph.erase_node(node)
+
+
+def _drop_summed(graph: fx.Graph) -> None:
+    """Have sums drop the dimensions that a view behind them drops.  Autograd keeps these in the sum for a bias; a view of a cluster's
+    result is an op of its own, which takes the host as long as a small cluster does."""
+    for node in graph.find_nodes(op="call_function", target=aten.sum.dim_IntList):
+        if len(node.args) < 3 or not node.args[2] or len(node.users) != 1:
+            continue
+        source, dims, _ = node.args
+        (view,) = node.users
+        shape = source.meta["val"].shape
+        summed = {dim % len(shape) for dim in dims or ()} or set(range(len(shape)))
+        left = [n for i, n in enumerate(shape) if i not in summed]
+        if view.target is aten.view.default and all(type(n) is int for n in (*left, *view.args[1])) and left == list(view.args[1]):
+            node.args = (source, dims)
+            node.meta = dict(view.meta)
+            view.replace_all_uses_with(node)
+            graph.erase_node(view)
