@@ -10,8 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from lowtide.torch.compat.autograd import when_backward_ends
 from lowtide.torch.device import link, queued_copy
 from lowtide.torch.device.meter import measure_peak
+from lowtide.torch.device.stream_order import wait_when_backward_ends
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 
@@ -30,6 +32,7 @@ class StandIn:
         self.device = index
 
     def current_stream(self, index=None):
+        index = index.index if isinstance(index, torch.device) else index
         return self.streams[self.device if index is None else index]
 
     def set_stream(self, stream):
@@ -58,6 +61,9 @@ class Stream:
     def wait_event(self, event):
         for stream, count in event.clock.items():
             self.clock[stream] = max(self.clock.get(stream, 0), count)
+
+    def wait_stream(self, other):
+        self.wait_event(other)
 
 
 class Event:
@@ -181,3 +187,27 @@ def test_the_peak_is_that_of_the_gpu_that_tensors_are_on_and_not_of_the_current_
     assert measure_peak(lambda *_: None, second) == measure_peak(lambda: None, held=[torch.zeros(1), second]) == 11
     assert calls == 2 * [("synchronize", 1), ("reset_peak_memory_stats", 1), ("synchronize", 1)]
     assert measure_peak(lambda *_: None, first) == 7
+
+
+@pytest.mark.parametrize("in_another", [False, True])
+def test_who_calls_a_backward_waits_for_updates_in_the_stream_of_the_forward(gpu, in_another):
+    """As the engine does, the stand-in has a node run in the stream of its forward, and callbacks in that of the caller."""
+    callers = gpu.current_stream(0)
+    forwards = Stream(gpu, 0) if in_another else callers
+
+    class Updating(torch.autograd.Function):
+        @staticmethod
+        def forward(_, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(_, gradient):
+            gpu.set_stream(forwards)
+            when_backward_ends(lambda: gpu.set_stream(callers))
+            wait_when_backward_ends(torch.device("cuda", 0))
+            gpu.queue()
+            return gradient
+
+    Updating.apply(torch.zeros(2, requires_grad=True)).sum().backward()
+    assert gpu.current_stream(0) is callers
+    assert callers.clock.get(forwards) == forwards.clock[forwards] == 1

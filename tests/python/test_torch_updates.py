@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.device.meter import bytes_held, peak_rise
+from lowtide.torch.optimizer import graph_updates
 from lowtide.torch.optimizer.updater import Updater
 from torch import nn
 from torch.optim import lr_scheduler
@@ -447,3 +448,17 @@ def test_updates_that_follow_one_another_are_one_call_only_where_the_peak_leaves
         rise = peak_rise(lambda: steps(run, optimizer, lambda i: (x,), 1))
         assert calls == expected
     assert bytes_held(model, x, optimizer) + rise <= report.peak
+
+
+def test_each_backward_with_updates_and_no_whole_step_has_its_caller_wait(monkeypatch):
+    """Within a whole step no engine runs that could call anything at its end, and all is in one stream."""
+    waits = []
+    monkeypatch.setattr(graph_updates, "wait_when_backward_ends", waits.append)
+    model = Mlp()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    run = compiled(model, mlp_inputs(), optimizer, budget="1GiB")
+    steps(run, optimizer, mlp_inputs, 2)
+    assert waits == [torch.device("cpu")] * 2
+    whole = lowtide.torch.step(model, optimizer, mlp_inputs(), budget="1GiB")
+    whole(*mlp_inputs())
+    assert len(waits) == 2

@@ -18,6 +18,7 @@ with needed("engine of autograd"):
     run_backward = torch.autograd._engine_run_backward
     is_graph_kept = torch._C._autograd._get_current_graph_task_keep_graph
     is_profiled = torch._C._autograd._profiler_enabled
+    when_backward_ends = torch.autograd.Variable._execution_engine.queue_callback  # in the streams that were current when it began
     AccumulateGrad = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]  # the node at a leaf
 
 saved_tensor_hooks: Callable[[bool], Any] = lambda _: None
@@ -25,7 +26,7 @@ with optional("a look at hooks on saved tensors"):
     saved_tensor_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 __all__ = ["AccumulateGrad", "begin_profile", "compiled_autograd_runs", "end_profile", "is_graph_kept", "is_profiled", "run_backward",
-           "run_backwards_by", "saved_tensor_hooks"]
+           "run_backwards_by", "saved_tensor_hooks", "when_backward_ends"]
 
 
 def run_backwards_by(run: Callable[..., Any]) -> None:
