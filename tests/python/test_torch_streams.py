@@ -177,13 +177,13 @@ def test_measuring_the_link_leaves_no_cached_memory_on_the_device(monkeypatch):
 
 
 def test_the_peak_is_that_of_the_gpu_that_tensors_are_on_and_not_of_the_current_one(monkeypatch):
+    with FakeTensorMode():  # where PyTorch believes in a GPU it looks for a driver
+        first, second = (torch.empty(3, device=f"cuda:{index}") for index in range(2))
     calls = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for name in ("synchronize", "reset_peak_memory_stats"):
         monkeypatch.setattr(torch.cuda, name, lambda device, name=name: calls.append((name, device.index)))
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: [7, 11][device.index])
-    with FakeTensorMode():
-        first, second = (torch.empty(3, device=f"cuda:{index}") for index in range(2))
     assert measure_peak(lambda *_: None, second) == measure_peak(lambda: None, held=[torch.zeros(1), second]) == 11
     assert calls == 2 * [("synchronize", 1), ("reset_peak_memory_stats", 1), ("synchronize", 1)]
     assert measure_peak(lambda *_: None, first) == 7
