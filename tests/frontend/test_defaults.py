@@ -32,3 +32,17 @@ def test_a_text_that_is_no_number_is_said_with_its_variable(name, text, monkeypa
     with pytest.raises(ValueError, match=f"LOWTIDE_{name.upper()} is a number, not '{text}'"):
         defaults.complete({})
     assert defaults.complete({name: 1}) == {name: 1}  # the variable is not read then
+
+
+@pytest.mark.parametrize(("given", "message", "wanted"), [
+    ({}, "order must be 'free'", "order must be 'free' (from the environment: LOWTIDE_ORDER=up)"),
+    ({"order": "down"}, "order must be 'free'", "order must be 'free'"),  # the variable is not read then
+    ({}, "link needs order", "link needs order (from the environment: LOWTIDE_ORDER=up, LOWTIDE_LINK=slow)"),
+    ({}, "the reorder of host_link", "the reorder of host_link"),
+])
+def test_an_error_that_names_an_option_names_the_variable_that_gave_it(given, message, wanted, monkeypatch):
+    monkeypatch.setenv("LOWTIDE_ORDER", "up")
+    monkeypatch.setenv("LOWTIDE_LINK", "slow")
+    with pytest.raises(ValueError) as raised, defaults.naming_variables(given):
+        raise ValueError(message)
+    assert str(raised.value) == wanted

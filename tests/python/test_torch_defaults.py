@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.frontend import defaults
 from lowtide.torch.api.process import add_member
 from torch_run import Body
 
@@ -45,6 +46,15 @@ def test_the_environment_gives_options_without_set_default(monkeypatch):
     torch.compile(Body(), backend="lowtide")(torch.randn(4096, 64)).sum().backward()
     report = lowtide.torch.reports()[-1]
     assert report.peak <= report.budget < report.own_peak
+
+
+@pytest.mark.parametrize("option", defaults.FROM_ENVIRONMENT)
+def test_an_error_names_the_variable_that_gave_the_option(option, monkeypatch):
+    variable = f"LOWTIDE_{option.upper()}"
+    text = "nonsense" if defaults.FROM_ENVIRONMENT[option] is str else "-1"
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(ValueError, match=f"{variable}={text}"):
+        lowtide.torch.optimize(Body(), torch.randn(4, 64), **({} if option == "budget" else {"budget": "90%"}))
 
 
 def test_models_without_options_share_a_budget_and_a_new_default_begins_anew():

@@ -5,8 +5,10 @@ They are for code whose calls cannot be changed: a training framework that names
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 # The options that a variable can give, LOWTIDE_BUDGET for one, and how its text is read.
@@ -35,15 +37,30 @@ def complete(options: Mapping[str, Any]) -> dict[str, Any]:
     Raises ValueError that names a variable whose text is no number, if its option is a number.
     """
     found: dict[str, Any] = {}
-    for name, read in FROM_ENVIRONMENT.items():
-        text = os.environ.get(_variable(name), "")
-        if not text or name in options or name in _replaced:
-            continue
+    for name, text in _texts(options).items():
         try:
-            found[name] = read(text)
+            found[name] = FROM_ENVIRONMENT[name](text)
         except ValueError:
             raise ValueError(f"{_variable(name)} is a number, not {text!r}") from None
     return {**found, **_replaced, **options}
+
+
+@contextlib.contextmanager
+def naming_variables(options: Mapping[str, Any]) -> Iterator[None]:
+    """Adds variables to a ValueError or TypeError that names their options, where `complete(options)` has read these."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        named = [f"{_variable(name)}={text}" for name, text in _texts(options).items() if re.search(rf"\b{name}\b", str(error))]
+        if named:
+            error.args = (f"{error} (from the environment: {', '.join(named)})",)
+        raise
+
+
+def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of the variables that `complete(options)` reads, by option."""
+    texts = {name: os.environ.get(_variable(name), "") for name in FROM_ENVIRONMENT if name not in options and name not in _replaced}
+    return {name: text for name, text in texts.items() if text}
 
 
 def _variable(option: str) -> str:

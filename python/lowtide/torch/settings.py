@@ -195,14 +195,16 @@ class Settings(Options):
     def of(options: dict[str, Any] | None) -> Settings:
         """From the dict of torch.compile, and the process's defaults of what is not in it.
 
-        Raises ValueError or TypeError that names the wrong option.
+        Raises ValueError or TypeError that names the wrong option, and the variable of the environment that has given it.
         """
-        options = defaults.complete({name: value for name, value in (options or {}).items() if (name, value) != ("budget", None)})
+        given = {name: value for name, value in (options or {}).items() if (name, value) != ("budget", None)}
+        options = defaults.complete(given)
         check_names(options)
         if "budget" not in options:
             raise ValueError("lowtide needs a budget: torch.compile(model, backend=\"lowtide\", options={\"budget\": \"8GiB\"}), "
                              "or one for the whole process: lowtide.torch.set_default(budget=\"8GiB\") or LOWTIDE_BUDGET")
-        return Settings(**options)
+        with defaults.naming_variables(given):
+            return Settings(**options)
 
     @property
     def of_all_ranks(self) -> dict[str, Any]:
