@@ -35,15 +35,16 @@ def counted_work():
 
 @pytest.fixture
 def uncompiled(monkeypatch):
-    """Clusters run op by op, which takes no compiler's time."""
+    """Clusters run op by op, which takes no compiler's time, as if others of their graph were compiled: a graph all of whose clusters
+    Inductor refuses runs on eager kernels."""
     from lowtide.torch.clusters import cluster
 
     def refuses(*_):
         raise RuntimeError("no compiler here")
 
     monkeypatch.setattr(cluster, "compile_kernels", refuses)
+    monkeypatch.setattr(cluster.Cluster, "is_refused", False)
     monkeypatch.setattr(cluster, "_known", {})
-    monkeypatch.setattr(cluster, "_said", True)
 
 
 def pytest_runtest_setup(item):

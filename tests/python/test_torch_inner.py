@@ -1,5 +1,6 @@
 """inner="auto": eager kernels on a CPU, what is faster as measured on a GPU; the report says which and why."""
 
+import warnings
 from types import SimpleNamespace
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.torch.clusters import cluster as clusters
 from lowtide.torch.graphs import captured_graph, inner, planning
 from lowtide.torch.settings import Settings
 from torch import nn
+from torch._inductor import config
 from torch_run import alone, equal, fresh, needs_compiler, train, twin
 
 
@@ -26,6 +29,15 @@ def as_on_a_gpu(monkeypatch):
     compared = []
     monkeypatch.setattr(planning, "compare", lambda *graphs: compared.append(graphs) or inner.compare(times(10), times(5)))
     return compared
+
+
+@pytest.fixture
+def no_compiler(monkeypatch):
+    """Inductor finds no compiler for the CPU."""
+    monkeypatch.setattr(clusters, "_known", {})
+    monkeypatch.setattr(clusters, "_said", False)
+    with config.patch({"cpp.cxx": ("nonexistent",)}):
+        yield
 
 
 def times(duration):
@@ -173,6 +185,68 @@ def test_no_clusters_are_no_reason_to_warn_where_nobody_asked_for_them(as_on_a_g
     _, step, report = planned(module, inputs)
     assert "no clusters of its ops could be formed: RuntimeError: a pass of Inductor" in report.inner
     assert torch.equal(step(*inputs), module(*inputs))
+
+
+def test_eager_kernels_run_where_no_cluster_can_be_compiled(no_compiler):
+    module, inputs = fresh(pointwise)
+    plain = twin(module)
+    expected = train(plain, inputs, plain)
+    with pytest.warns(lowtide.torch.LowtideWarning, match="runs on eager kernels, since Inductor can compile no cluster of its ops: .*nonexistent") as said:
+        mine, step, report = planned(module, inputs, "4MiB", inner="fused", time=None, work=20_000)  # which no plan over clusters keeps
+    assert len(said) == 1 and report.inner.startswith("eager kernels (inner='fused': Inductor can compile no cluster of its ops: ")
+    assert report.exactness.as_eager and not report.fused_kernels and report.peak <= 4 << 20
+    assert equal(train(mine, inputs, step), expected)
+
+
+def test_the_graphs_of_a_model_say_once_that_no_cluster_can_be_compiled(no_compiler):
+    module, inputs = fresh(lambda: (Breaks(), (torch.randn(64, 32),)))
+    before = len(lowtide.torch.reports())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", lowtide.torch.LowtideWarning)
+        mine, step, _ = planned(module, inputs, inner="fused")
+        step(*inputs).backward()
+    found = [report.inner for report in lowtide.torch.reports()[before:]]
+    assert len(found) > 1 and all("can compile no cluster" in words for words in found)
+    assert len([w for w in said if "eager kernels" in str(w.message)]) == 1
+
+
+def test_open_sizes_stay_open_where_no_cluster_can_be_compiled(no_compiler):
+    module = Pointwise()
+    torch._dynamo.reset()
+    options = {"budget": "1GiB", "fallback": "error", "inner": "fused"}
+    before, step = len(lowtide.torch.reports()), torch.compile(module, backend="lowtide", dynamic=True, options=options)
+    with pytest.warns(lowtide.torch.LowtideWarning, match="can compile no cluster"):
+        step(torch.randn(64, 32)).backward()
+    for n in (96, 48):
+        x = torch.randn(n, 32)
+        assert torch.equal(step(x), module(x))
+    (report,) = lowtide.torch.reports()[before:]
+    assert "can compile no cluster" in report.inner
+
+
+def test_whole_steps_run_on_eager_kernels_where_no_cluster_can_be_compiled(no_compiler):
+    module, inputs = fresh(pointwise)
+    torch._dynamo.reset()
+    with pytest.warns(lowtide.torch.LowtideWarning, match="can compile no cluster"):
+        step = lowtide.torch.step(module, torch.optim.SGD(module.parameters(), 0.1), inputs, budget="4MiB", inner="fused", time=None, work=20_000)
+        step(*inputs)
+    assert "can compile no cluster" in lowtide.torch.reports()[-1].inner
+
+
+def test_a_compiler_is_needed_for_graphs_of_clusters_with_times_of_this_machine_alone(no_compiler):
+    module, inputs = fresh(pointwise)
+    assert "lowtide.cluster" in kinds(lowtide.torch.capture(module, inputs, fused=True))
+    with pytest.raises(lowtide.torch.CaptureError, match="can compile no cluster of its ops: .*; fused=False"):
+        lowtide.torch.capture(module, inputs, fused=True, costs="measured")
+    with pytest.raises(lowtide.torch.CaptureError, match="can compile no cluster of its ops: .*; fused=False"):
+        lowtide.torch.explain(module, inputs, fused=True)
+
+
+def test_no_compiler_is_no_reason_to_warn_where_nobody_asked_for_clusters(as_on_a_gpu, no_compiler):
+    module, inputs = fresh(pointwise)
+    _, step, report = planned(module, inputs)
+    assert report.inner.startswith("eager kernels (inner='auto': Inductor can compile no cluster of its ops: ")
+    assert torch.equal(step(*inputs), module(*inputs)) and not as_on_a_gpu
 
 
 @pytest.mark.parametrize("options, words", [

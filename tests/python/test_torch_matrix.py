@@ -15,7 +15,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
-from lowtide.torch.clusters import cluster as clusters
 from lowtide.torch.device.meter import bytes_held, peak_rise
 from lowtide.torch.tracing.own_kernels import own_kernels
 from matrix_models import FAMILIES
@@ -166,16 +165,6 @@ def forced(monkeypatch, technique):
     monkeypatch.setattr("lowtide.torch.graphs.planning._LITTLE", float("inf"))  # however long it takes
 
 
-def op_by_op(monkeypatch):
-    """Clusters that are not compiled, which would take minutes: all else of them is as it is."""
-    def refuses(*_):
-        raise RuntimeError("no compiler")
-
-    monkeypatch.setattr(clusters, "compile_kernels", refuses)
-    monkeypatch.setattr(clusters, "_known", {})
-    warnings.filterwarnings("ignore", "lowtide: Inductor could not compile", lowtide.torch.LowtideWarning)
-
-
 def planned(make, entry, technique, inner, monkeypatch):
     """A training under a plan, with what its first two steps gave; the reports of its graphs in each."""
     techniques, share = TECHNIQUES[technique]
@@ -211,7 +200,7 @@ def unlike(got, expected):
 
 
 @pytest.mark.parametrize(("case", "model"), cases())
-def test_training_under_a_plan(case, model, monkeypatch):
+def test_training_under_a_plan(case, model, monkeypatch, request):
     def make():
         return cast(*fresh(model), case["numbers"])
 
@@ -219,7 +208,7 @@ def test_training_under_a_plan(case, model, monkeypatch):
         warnings.filterwarnings("ignore", "lowtide: the budget is not kept", lowtide.torch.OverBudgetWarning)
     fused = case["inner"] == "fused"
     if fused:
-        op_by_op(monkeypatch)
+        request.getfixturevalue("uncompiled")  # which would take minutes: all else of clusters is as it is
     training, got, early, reports = planned(make, case["entry"], case["technique"], case["inner"], monkeypatch)
     rise = peak_rise(training.once)
     for report in reports:

@@ -107,7 +107,7 @@ def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: s
         try:
             joint = with_clusters(ready_for_clusters(joint, (), price.real), price.real, in_parts)
         except NotClustered as error:
-            raise CaptureError(f"no clusters of its ops could be formed: {error}") from error
+            raise CaptureError(f"{error}; fused=False captures the kernels of eager execution") from error
     (output,) = joint.graph.find_nodes(op="output")
     forward = sum(desc is not None and not is_of_gradient(desc) for desc in output.meta["desc"])
     here = costs in ("cpu", "measured") or (costs == "auto" and real)

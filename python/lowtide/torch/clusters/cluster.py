@@ -5,7 +5,7 @@ fake tensors go through.  Planned code calls the compiled function itself (`Clus
 numbers that a cluster for all sizes takes (open_cluster.py).
 
 A key says what the cluster computes: operators, arguments, and how its inputs lie.  Equal layers have equal keys, and are compiled
-once.  A cluster that Inductor cannot compile runs op by op.
+once.  A cluster that Inductor cannot compile runs op by op; where it can compile none of a graph's, none is formed (rewrite.py).
 """
 
 from __future__ import annotations
@@ -84,6 +84,11 @@ class Cluster:
     def is_compiled(self) -> bool:
         return self._compiled is not None
 
+    @property
+    def is_refused(self) -> bool:
+        """Has Inductor failed to compile it?"""
+        return bool(self.why_not) and not self.is_compiled
+
     def compile(self) -> None:
         """By Inductor; where that cannot be, `why_not` says why."""
         if self._compiled is None and not self.why_not:
@@ -125,6 +130,7 @@ class Cluster:
         """Its results.  given: sizes, and tensors like `inputs`; it is emptied."""
         if not self.is_compiled:
             compile_clusters([self])
+            say_not_compiled([self])
         code = self.code(tuple(given[:self.sizes]))
         return code(given) if code else self.op_by_op(given)
 
@@ -210,7 +216,7 @@ def kernels(module: fx.GraphModule, given: list[Any], mode: FakeTensorMode, dyin
 
 
 def compile_clusters(clusters: Iterable[Cluster]) -> None:
-    """Compile those that are not yet, beside one another; say once what cannot be."""
+    """Compile those that are not yet, beside one another; where that cannot be, `why_not` says why."""
     new = [cluster for cluster in dict.fromkeys(clusters) if not cluster.is_compiled and not cluster.why_not]
     if new:
         try:
@@ -223,16 +229,16 @@ def compile_clusters(clusters: Iterable[Cluster]) -> None:
             for cluster in new:
                 cluster.forget()
                 cluster.compile()
-        _say(new)
 
 
 def why_not_compiled(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:200]
 
 
-def _say(clusters: list[Cluster]) -> None:
+def say_not_compiled(clusters: list[Cluster]) -> None:
+    """Say once in a process that some of these could not be compiled, if so."""
     global _said
-    failed = [cluster for cluster in clusters if cluster.why_not]
+    failed = [cluster for cluster in clusters if cluster.is_refused]
     if failed and not _said:
         _said = True
         warnings.warn(f"lowtide: Inductor could not compile {len(failed)} of {len(clusters)} clusters of ops, which run op by op: "

@@ -14,7 +14,7 @@ from ...frontend import progress
 from ...frontend.errors import CaptureError
 from ..compat.dispatch import OpOverload
 from ..tracing.symbolic_layouts import SymbolicLayouts
-from .cluster import CLUSTER, Cluster, cluster_of_node, compile_clusters, enter_draws
+from .cluster import CLUSTER, Cluster, cluster_of_node, compile_clusters, enter_draws, say_not_compiled
 from .form import Form, form_of
 from .groups import ORDERED, Group, Groups, grouped
 from .kinds import SEED, Kinds
@@ -34,7 +34,12 @@ def clustered(joint: fx.GraphModule, in_parts: bool = False, layouts: SymbolicLa
 
 
 class NotClustered(Exception):
-    """Inductor's passes, or the forming of clusters, have failed on a graph."""
+    """No clusters of a graph can run; the text says why."""
+
+
+class NotCompiled(NotClustered):
+    """Inductor can compile none of a graph's clusters.  Op by op they would compute what eager kernels do, but a plan could keep or free
+    only what a whole cluster makes."""
 
 
 def ready_for_clusters(joint: fx.GraphModule, trained: Container[int], real: bool, concrete: Concrete | None = None) -> Ready:
@@ -51,12 +56,15 @@ def ready_for_clusters(joint: fx.GraphModule, trained: Container[int], real: boo
 def with_clusters(ready: Ready, real: bool, in_parts: bool = False) -> fx.GraphModule:
     """The same step as `ready`, which is not changed, with clusters as ops; compiled if kernels can run here.
 
-    in_parts: may the step run in parts?  Raises NotClustered, and NotOpen.
+    in_parts: may the step run in parts?  Raises NotClustered, NotCompiled and NotOpen.
     """
     with _foreseeing():
         made, clusters = clustered(ready.joint, in_parts, ready.layouts)
     if real:
         compile_clusters(clusters)
+        if clusters and all(cluster.is_refused for cluster in clusters):
+            raise NotCompiled(f"Inductor can compile no cluster of its ops: {clusters[0].why_not}")
+        say_not_compiled(clusters)
     return made
 
 
@@ -72,7 +80,8 @@ def _foreseeing() -> Iterator[None]:
     except CaptureError:
         raise
     except Exception as error:  # Inductor's passes may meet what nobody has seen yet
-        raise NotClustered(f"{type(error).__name__}: {(str(error).strip().splitlines() or ['no message'])[0]}") from error
+        line = (str(error).strip().splitlines() or ["no message"])[0]
+        raise NotClustered(f"no clusters of its ops could be formed: {type(error).__name__}: {line}") from error
 
 
 class _Writer:

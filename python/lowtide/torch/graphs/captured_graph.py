@@ -21,11 +21,11 @@ import torch
 from torch import fx
 
 from ...frontend import progress
-from ...frontend.errors import BudgetError, CallerError, CaptureError, LowtideWarning, fall_back
+from ...frontend.errors import BudgetError, CallerError, CaptureError, fall_back
 from ..clusters.higher_order import has_higher_order
 from ..clusters.open_cluster import compiled_at_other_sizes
 from ..clusters.prepare import traced_for
-from ..clusters.rewrite import NotClustered, ready_for_clusters, with_clusters
+from ..clusters.rewrite import NotClustered, NotCompiled, ready_for_clusters, with_clusters
 from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay, written_inputs
 from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
@@ -263,16 +263,12 @@ class CapturedGraph:
         except (CaptureError, RankError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
         except NotClustered as error:
-            if self._open:
+            if self._open and not isinstance(error, NotCompiled):
                 raise NotOpen from error
-            if self._planner.inner:  # and nobody has asked for others
-                self._choose(Choice(False, f"no clusters of its ops could be formed: {error}"))
-                self._trace(example_inputs)
-                return
-            warnings.warn(f"lowtide: this graph runs on eager kernels, since no clusters of its ops could be formed: {error}",
-                          LowtideWarning, stacklevel=2)
-            self._settings = replace(self._settings, inner="eager")
-            self._planner.use(self._settings)
+            asked = self._planner.inner is None
+            if asked:
+                self._planner.say_once(str(error), f"this graph runs on eager kernels, since {error}")
+            self._choose(Choice(False, str(error), asked))
             self._trace(example_inputs)
         except EagerIsFast as found:
             self._choose(Choice(False, str(found)))

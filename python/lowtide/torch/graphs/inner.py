@@ -26,15 +26,18 @@ class EagerIsFast(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """fused: do plans run fused kernels?  why: in words; empty before both were compared."""
+    """fused: do plans run fused kernels?  why: in words; empty before both were compared.  refused: did the caller ask for the others?"""
 
     fused: bool
     why: str = ""
+    refused: bool = False
 
     def in_words(self, graph: lowtide.Graph) -> str:
         """For people.  graph: of the kernels that were chosen."""
         if self.fused:
             return f"fused kernels (inner='auto': {self.why})"
+        if self.refused:
+            return f"eager kernels (inner='fused': {self.why})"
         return f"eager kernels (inner='auto': {self.why}; {_in_kernels_that_fuse(graph)})"
 
 

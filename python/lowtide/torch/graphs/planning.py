@@ -231,7 +231,7 @@ class GraphPlanner:
             self.updates.slots = {i: inputs[i] for i in taken}
             self.updates.homes = list(program.homes().values())
         if any(map(is_marked, traced.joint.graph.nodes)):
-            self._say_once("marks", MARKS)
+            self.say_once("marks", MARKS)
         if group.options is not None:  # or the model is known, and what stands in for results of other graphs is none of it
             group.train(inputs)
         trained = traced.trained
@@ -258,7 +258,7 @@ class GraphPlanner:
             record.to_plan = to_plan
             terms = Terms(constraints, budget)
         if settings.techniques & TRANSFORMS and not terms.constraints.alone:
-            self._say_once("together", TOGETHER)
+            self.say_once("together", TOGETHER)
         record.leaves = storages(traced.inputs[i] for i in with_gradient(program, traced.trained))
         return terms
 
@@ -500,7 +500,7 @@ class GraphPlanner:
         return GraphWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,
                            saved_earlier=saved_earlier, base=base, reserved=reserve is not None, allocator=allocator)
 
-    def _say_once(self, cause: str, words: str) -> None:
+    def say_once(self, cause: str, words: str) -> None:
         """A warning that comes once for each model."""
         if cause not in self._group.watch.causes:
             self._group.watch.causes.add(cause)

@@ -19,7 +19,7 @@ import lowtide
 
 from ...frontend.errors import CaptureError
 from ...frontend.price import Price
-from ..clusters.cluster import CLUSTER, compile_clusters, known_cluster
+from ..clusters.cluster import CLUSTER, compile_clusters, known_cluster, say_not_compiled
 from ..compat import pytree
 from ..compat.tensors import is_dense
 from ..pricing.trial import Trial
@@ -129,7 +129,9 @@ class _TransformedProgram(Generic[AnyProgram]):
         """Note what parts take, in the graph; of what puts them together the time."""
         kernels = list({id(k): k for k in (*self._kernels.values(), *self._joins.values())}.values())
         if price.real:  # which runs them
-            compile_clusters(known_cluster(kernel.args[0]) for kernel in kernels if kernel.target is CLUSTER)
+            clusters = [known_cluster(kernel.args[0]) for kernel in kernels if kernel.target is CLUSTER]
+            compile_clusters(clusters)
+            say_not_compiled(clusters)
         price.prepare(kernels)
         prices = {id(kernel): price(kernel) for kernel in kernels}
         for op, kernel in self._kernels.items():
