@@ -14,9 +14,11 @@ import torch.nn.functional as F
 from lowtide.frontend.errors import LowtideWarning
 from lowtide.torch.clusters import cluster as clusters
 from lowtide.torch.clusters import overwriting, prepare, writers
+from lowtide.torch.compat import cpp_kernels
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.graphs import planning
 from torch import nn
+from torch._inductor.async_compile import AsyncCompile
 from torch_run import alone, deterministic, equal, fresh, needs_compiler, train, twin
 from torch_zoo import Cnn, DropoutMlp
 
@@ -144,6 +146,25 @@ def test_clusters_write_over_inputs_that_die():
     tight.zero_grad()
     loss.backward()
     assert equal(first, [p.grad for p in tight.parameters()])
+
+
+@needs_compiler
+def test_kernels_are_compiled_in_one_source_with_the_bits_of_each_by_itself(monkeypatch):
+    sources, begun, single, bind = [], cpp_kernels._begun, [], AsyncCompile.cpp_pybinding
+    monkeypatch.setattr(cpp_kernels, "_begun", lambda kernels, submit: sources.append(kernels) or begun(kernels, submit))
+    monkeypatch.setattr(AsyncCompile, "cpp_pybinding", lambda *rest: single.append(rest) or bind(*rest))
+    module, inputs = fresh(lambda: (Cnn(), (torch.randn(4, 3, 16, 16), torch.randint(10, (4,)))))
+
+    def trained():
+        monkeypatch.setattr(clusters, "_known", {})
+        monkeypatch.setattr(cpp_kernels, "_loaded", {})
+        made, step, _ = planned(module, inputs, "1GiB")
+        return train(made, inputs, step)
+
+    together = trained()
+    assert len(set(kernel.name for kernels in sources for kernel in kernels)) >= 4 * (len(sources) - 1) + 2 and not single
+    monkeypatch.setattr(cpp_kernels.CppKernel, "function", None)  # as where their source is refused
+    assert equal(trained(), together) and single
 
 
 @needs_compiler

@@ -9,7 +9,7 @@ that have to, for this plan to keep its budget.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,10 +20,13 @@ import lowtide
 
 from ...frontend import progress
 from ...frontend.planning.copies import COMPUTES, Step
+from ..compat.inductor import all_at_once
 from ..compat.tensors import is_dense
 from ..device.identity import untraced
 from ..pricing.costs import materialise
-from .cluster import Cluster, Sizes, Twin, cluster_of_node, sizes_of_node
+from .cluster import Boxed, Cluster, Sizes, Twin, cluster_of_node, sizes_of_node
+
+Code = tuple[Boxed, Callable[[Sizes], bool]]  # and is it right at these sizes?
 
 _LEAST = 16 << 10  # bytes of a result that is worth it
 
@@ -52,10 +55,36 @@ def needed(steps: Sequence[Step], graph: lowtide.Graph, memory: Sequence[int], b
 def probe(calls: Iterable[fx.Node]) -> list[bool]:
     """Compile twins of the clusters of these calls whose twins were not looked for; which of them have got one?"""
     new = _unknown(calls)
-    for i, (cluster, sizes) in enumerate(new):
-        progress.stage("compiling kernels that write in place", i, len(new))
-        cluster.enter_twin(sizes, next((twin for pair in _candidates(cluster, sizes) for twin in [_twin(cluster, sizes, *pair)] if twin), None))
+    open_ = [(cluster, sizes, _candidates(cluster, sizes)) for cluster, sizes in new]
+    for cluster, sizes in new:
+        cluster.enter_twin(sizes, None)
+    while open_ := [(cluster, sizes, pairs) for cluster, sizes, pairs in open_ if pairs]:
+        progress.stage("compiling kernels that write in place", 0, len(open_))
+        codes = _compiled([(cluster, sizes, pairs[0][0]) for cluster, sizes, pairs in open_])
+        for i, ((cluster, sizes, pairs), code) in enumerate(zip(open_, codes, strict=True)):
+            pair = pairs.pop(0)
+            twin = None if code is None else _twin(cluster, sizes, *pair, code)
+            if twin:
+                cluster.enter_twin(sizes, twin)
+                pairs.clear()
+            progress.stage("compiling kernels that write in place", i + 1, len(open_))
     return [cluster.twin(sizes) is not None for cluster, sizes in new]
+
+
+def _compiled(twins: Sequence[tuple[Cluster, Sizes, int]]) -> list[Code | None]:
+    """What Inductor makes of clusters, each of which may write over an input; None where it fails."""
+    try:
+        with all_at_once():
+            return [_code(*twin) for twin in twins]
+    except Exception:  # one of the compilers that ran beside one another has failed: each by itself
+        return [_code(*twin) for twin in twins]
+
+
+def _code(cluster: Cluster, sizes: Sizes, given: int) -> Code | None:
+    try:
+        return cluster.by_inductor(given, sizes)
+    except Exception:  # any of its parts may refuse
+        return None
 
 
 def _unknown(calls: Iterable[fx.Node]) -> list[tuple[Cluster, Sizes]]:
@@ -82,11 +111,12 @@ def _lie_alike(given: torch.Tensor, result: torch.Tensor) -> bool:
             and result.untyped_storage().nbytes() == size)
 
 
-def _twin(cluster: Cluster, sizes: Sizes, given: int, result: int) -> Twin | None:
+def _twin(cluster: Cluster, sizes: Sizes, given: int, result: int, code: Code) -> Twin | None:
+    """The twin with this code; None if it does not write the result over the input, or makes other bits."""
     inputs, _ = cluster.lies(sizes)
     device = inputs[given].device
+    run, holds = code
     try:
-        run, holds = cluster.by_inductor(given, sizes)
         with untraced(device):
             numbers: list[Any] = materialise(inputs, device)
             for t in numbers:

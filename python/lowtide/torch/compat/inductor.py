@@ -10,6 +10,7 @@ from typing import Any, cast
 import torch
 from torch import fx
 
+from .cpp_kernels import CppKernel, load_together
 from .fake import FakeTensorMode
 from .versions import needed
 
@@ -85,10 +86,11 @@ def compile_kernels(module: fx.GraphModule, inputs: list[torch.Tensor], mode: Fa
 
 @contextlib.contextmanager
 def all_at_once() -> Iterator[None]:
-    """The compilers of kernels that this thread begins within it run beside one another; at its end all have ended."""
+    """The compilers of kernels that this thread begins within it run beside one another, each for several kernels; at its end all have
+    ended."""
     with needed("compiler of Inductor"):
         from torch._inductor.async_compile import AsyncCompile
-    wait, mine = AsyncCompile.wait, threading.get_ident()
+    wait, bind, mine = AsyncCompile.wait, AsyncCompile.cpp_pybinding, threading.get_ident()
     waiting: list[tuple[Any, dict[str, Any]]] = []
 
     def later(self: Any, scope: dict[str, Any]) -> None:
@@ -97,10 +99,26 @@ def all_at_once() -> Iterator[None]:
         else:
             wait(self, scope)
 
+    def gathered(self: Any, argtypes: list[str], source_code: str) -> Any:
+        return CppKernel(argtypes, source_code) if threading.get_ident() == mine else bind(self, argtypes, source_code)
+
     AsyncCompile.wait = later  # type: ignore[method-assign]
+    AsyncCompile.cpp_pybinding = gathered  # type: ignore[method-assign]
     try:
         yield
     finally:
         AsyncCompile.wait = wait  # type: ignore[method-assign]
-        for one, scope in waiting:
-            wait(one, scope)
+        AsyncCompile.cpp_pybinding = bind  # type: ignore[method-assign]
+        with contextlib.suppress(Exception):  # then each is compiled by itself
+            load_together([value for _, scope in waiting for value in scope.values() if isinstance(value, CppKernel)])
+        errors: list[Exception] = []
+        for one, scope in waiting:  # whatever failed before: Inductor may use the code of this scope again
+            try:
+                for name, value in scope.items():
+                    if isinstance(value, CppKernel):
+                        scope[name] = value.function or bind(one, value.argtypes, value.source)
+                wait(one, scope)
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
