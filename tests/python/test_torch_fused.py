@@ -430,6 +430,24 @@ def test_convolutions_read_what_lies_channels_last(uncompiled):
         assert got.grad.stride() == other.grad.stride()
 
 
+def test_a_graph_may_end_with_a_convolution_and_be_planned_after_another(uncompiled):
+    """AOTAutograd parts the graph first, which takes all in front of the forward's last op for the forward's."""
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, 8, 3)
+
+        def forward(self, x):
+            y = self.conv(x)
+            torch._dynamo.graph_break()
+            return y.relu().square().mean()
+
+    module, inputs = fresh(lambda: (Broken(), (torch.randn(2, 3, 6, 6),)))
+    mine, step, _ = planned(module, inputs, "1GiB")
+    for got, expected in zip(train(mine, inputs, step), train(module, inputs, module), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
 class Transposed(nn.Module):
     def __init__(self):
         super().__init__()

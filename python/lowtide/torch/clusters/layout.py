@@ -17,7 +17,7 @@ from torch import fx
 
 from ..compat.fake import FakeTensorMode
 from ..compat.inductor import wants_channels_last
-from ..tensors.operators import leaves, operand, values
+from ..tensors.operators import is_tangent, leaves, operand, values
 from ..tracing.gradient_layout import copied
 from .kinds import why_apart
 
@@ -59,7 +59,7 @@ class _Layouts:
                 if source in known or layout is None:
                     continue
                 known.add(source)
-                with self._graph.inserting_after(source):
+                with self._behind(source):
                     copy = self._graph.call_function(aten.clone.default, (source,), {"memory_format": layout})
                 copy.meta = dict(source.meta)
                 for user in list(source.users):
@@ -67,6 +67,13 @@ class _Layouts:
                         user.replace_input_with(source, copy)
                 made[copy] = layout
         return made
+
+    def _behind(self, source: fx.Node) -> Any:
+        """Where a copy of it is inserted.  That of a tangent stands at its first reader, as no op of the backward may stand in front of
+        the forward's: AOTAutograd's partition, which a graph gets that is planned later, takes what stands there for the forward's."""
+        if is_tangent(source):
+            return self._graph.inserting_before(next(node for node in self._graph.nodes if node in source.users))
+        return self._graph.inserting_after(source)
 
     def _propagate_copy(self, copy: fx.Node, layout: torch.memory_format) -> None:
         source = operand(copy)
