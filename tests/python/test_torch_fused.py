@@ -448,6 +448,27 @@ def test_a_graph_may_end_with_a_convolution_and_be_planned_after_another(uncompi
         torch.testing.assert_close(got, expected)
 
 
+def test_nothing_is_computed_again_of_a_buffer_that_the_forward_changes(uncompiled):
+    class Codebook(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encode = nn.Linear(8, 64)
+            self.register_buffer("book", torch.randn(4, 64))
+
+        def forward(self, x):
+            z = self.encode(x)
+            codes = self.book[z.argmax(1) % 4]
+            with torch.no_grad():
+                self.book.lerp_(z[:4], 0.1)
+            return F.mse_loss(z, codes)
+
+    module, inputs = fresh(lambda: (Codebook(), (torch.randn(16, 8),)))
+    mine, step, report = planned(module, inputs, "1GiB")
+    assert report.fused_kernels
+    for got, expected in zip(train(mine, inputs, step), train(module, inputs, module), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
 class Transposed(nn.Module):
     def __init__(self):
         super().__init__()

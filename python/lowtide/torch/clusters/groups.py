@@ -9,7 +9,7 @@
 4. Values that only change buffers get clusters of their own (writers.py): the buffers change before the barrier, and what else such a
    cluster made would have to be computed before it too.
 5. A pointwise value of the forward that the backward alone reads, made of one value that is no larger and of statistics, is
-   computed again by its readers.
+   computed again by its readers.  Nothing is computed again of an input that the forward writes to.
 6. A copy that is left alone, and that is no producer as in 3, stays an op, since the eager kernel copies as well.  Each shape would be compiled: a network has gradients
    of as many shapes as it has convolutions, and their kernels return them in another layout than the weights have.
 
@@ -276,6 +276,8 @@ def _compute_again(found: Groups, returned: set[fx.Node]) -> None:
                     left.append(source)
                 else:
                     large.add(source)
+        if not kinds.changed.isdisjoint(ends | large):
+            continue
         if len(large) <= 1 and sum(map(size_of, large)) <= size_of(value) and len(cone) <= _CONE:
             found.again |= cone
             found.ends |= {source for source in ends | large if source in found.of}

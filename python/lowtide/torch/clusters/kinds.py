@@ -34,13 +34,16 @@ _REDUCTIONS = ("var_mean", "var", "std", "sum", "mean", "amax", "amin", "max", "
 
 
 class Kinds:
-    """nodes: of the graph, in its order; place: of each there.  late: those behind the barrier.  apart: what is no view and in no
-    cluster -> why.  readers: of what makes a storage, the ops that read it, through views."""
+    """nodes: of the graph, in its order; place: of each there.  late: those behind the barrier.  changed: inputs that the step writes to,
+    which have their new values behind the barrier.  apart: what is no view and in no cluster -> why.  readers: of what makes a storage,
+    the ops that read it, through views."""
 
     def __init__(self, joint: fx.GraphModule) -> None:
         self.nodes = list(joint.graph.nodes)
         self.place = {node: i for i, node in enumerate(self.nodes)}
         self.late = late_nodes(joint.graph)
+        written = {getattr(descriptor, "mutated_input", None) for _, descriptor in self.outputs()}
+        self.changed = {node for node in self.nodes if node.op == "placeholder" and node.meta.get("desc") in written - {None}}
         self.views: set[fx.Node] = set()
         self.fusible: set[fx.Node] = set()
         self.apart: dict[fx.Node, str] = {}
