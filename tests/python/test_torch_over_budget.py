@@ -103,6 +103,28 @@ def test_gradients_that_stand_within_the_budget_are_not_said():
     assert not said.words
 
 
+class TwoLosses(Layers):
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x.square().mean(), x.mean()
+
+
+def test_one_graph_is_refused_beside_gradients_made_before_without_words_on_several():
+    module, x = TwoLosses(), torch.randn(256, 128)
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
+        optimized(module, x, 1)
+    step = optimized(module, x, refused.value.smallest)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lowtide.torch.OverBudgetWarning)
+        loss, other = step(x)
+        loss.backward(retain_graph=True)
+        other.backward()
+    module.zero_grad()
+    with pytest.raises(lowtide.torch.BudgetError, match="no plan was found that keeps this step within .* beside what earlier steps held"):
+        step(x)
+
+
 class Twice(nn.Module):
     """Two graphs."""
 

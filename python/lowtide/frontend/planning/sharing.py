@@ -343,10 +343,15 @@ def _bytes(budget: int | str, graph: lowtide.Graph, fixed: int) -> int:
 
 def _refusal(passes: list[Pass], limit: int, floor: int, smallest: int, hint: str) -> BudgetError:
     calls = sum(not pass_.backward for pass_ in passes)
-    return BudgetError(
-        f"no way was found to share the budget of {size_text(limit)} ({limit} bytes) among the "
-        f"{calls} graphs, one after another, that the tracer made of this model; the smallest budget found takes "
-        f"{size_text(smallest)} ({smallest} bytes), and no plans can take less than {size_text(floor)}; {hint}", floor, smallest, limit)
+    if calls > 1:
+        words = (f"no way was found to share the budget of {size_text(limit)} ({limit} bytes) among the {calls} graphs, one after "
+                 "another, that the tracer made of this model")
+    else:
+        words = (f"no plan was found that keeps this step within {size_text(limit)} ({limit} bytes) beside what earlier steps held while "
+                 "their graph ran, such as gradients made before")
+        hint = "hold less beside it: gradients set to None before the forward, one backward for each forward"
+    return BudgetError(f"{words}; the smallest budget found takes {size_text(smallest)} ({smallest} bytes), and no plans can take less than "
+                       f"{size_text(floor)}; {hint}", floor, smallest, limit)
 
 
 def signature(program: Program) -> Any:
