@@ -514,6 +514,23 @@ def test_results_and_gradients_lie_as_without_clusters(uncompiled, make, shape):
         assert got.stride() == other.stride()
 
 
+def test_kernels_of_libraries_read_what_a_convolution_reads_as_it_lay(uncompiled):
+    class Read(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.again = nn.Conv2d(4, 4, 1), nn.Conv2d(4, 4, 1)
+
+        def forward(self, x):
+            y = self.conv(x).relu()
+            return self.again(y).square().sum() + torch.sort(x, 1)[0].mul(x).sum() + torch.sort(y, 1)[0].mul(y).sum()
+
+    module, inputs = fresh(lambda: (Read(), (torch.randn(2, 4, 5, 5),)))
+    mine, step, report = planned(module, inputs, "1GiB")
+    assert report.fused_kernels
+    for got, expected in zip(train(mine, inputs, step), train(module, inputs, module), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
 def test_what_moves_for_convolutions_is_read_as_it_lay_where_it_must_be(uncompiled):
     """By views that other strides do not allow, as_strided, and kernels of libraries."""
     class Read(nn.Module):

@@ -38,20 +38,19 @@ class _Layouts:
         self._graph, self._mode = graph, mode
         self._before = {node: node.meta["val"] for node in graph.nodes if "val" in node.meta}
         self._restored: dict[fx.Node, fx.Node] = {}
+        self._copied: dict[fx.Node, torch.memory_format] = {}  # copies of what convolutions read, each with its layout
 
     def run(self) -> None:
-        copies = self._copies()
+        self._copy_operands()
         for node in list(self._graph.nodes):
             if node.op == "output":
                 self._restore_inputs(node)
-            elif node in copies:
-                self._propagate_copy(node, copies[node])
+            elif node in self._copied:
+                self._propagate_copy(node, self._copied[node])
             elif node.op == "call_function":
                 self._propagate(node)
 
-    def _copies(self) -> dict[fx.Node, torch.memory_format]:
-        """Copies of what convolutions read, each with its layout."""
-        made: dict[fx.Node, torch.memory_format] = {}
+    def _copy_operands(self) -> None:
         known: set[fx.Node] = set()
         for node in list(self._graph.nodes):
             for source in (operand(node, i) for i in _READ.get(node.target, ())):
@@ -62,11 +61,11 @@ class _Layouts:
                 with self._behind(source):
                     copy = self._graph.call_function(aten.clone.default, (source,), {"memory_format": layout})
                 copy.meta = dict(source.meta)
+                self._before[copy] = self._before[source]
                 for user in list(source.users):
                     if user is not copy and user.op != "output":
                         user.replace_input_with(source, copy)
-                made[copy] = layout
-        return made
+                self._copied[copy] = layout
 
     def _behind(self, source: fx.Node) -> Any:
         """Where a copy of it is inserted.  That of a tangent stands at its first reader, as no op of the backward may stand in front of
@@ -119,7 +118,10 @@ class _Layouts:
                 node.replace_input_with(source, self._as_before(source))
 
     def _as_before(self, node: fx.Node) -> fx.Node:
-        """A copy of it that lies as it was traced."""
+        """It as it was traced, or a copy that lies so."""
+        if node in self._copied:
+            source = operand(node)
+            return self._as_before(source) if self._has_moved(source) else source
         if node not in self._restored:
             strides = self._before[node].stride()
             self._restored[node] = copied(self._graph, node, sorted(range(len(strides)), key=lambda d: -strides[d]))
