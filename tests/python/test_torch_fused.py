@@ -358,6 +358,15 @@ def test_a_copy_of_what_is_made_of_no_input_stays_a_cluster(uncompiled):
     assert "clone" in {name for op in clusters_of(report.graph) for name in attributes_of(op)["ops"]}
 
 
+def test_what_a_pass_has_folded_away_is_no_op(uncompiled):
+    class Off(nn.Sequential):
+        def forward(self, x):
+            return super().forward(x).square().mean() + 0 * torch.bucketize(x, torch.linspace(-1, 1, 4)).float().mean()
+
+    graph = lowtide.torch.capture(Off(nn.Linear(8, 8), nn.Tanh()), torch.randn(4, 8), fused=True)
+    assert all(op.outputs for op in clusters_of(graph)) and "aten.bucketize" not in kinds(graph)
+
+
 def test_the_first_capture_of_a_process_may_pool():
     script = ("import torch, lowtide.torch as l; m = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.MaxPool2d(2)); "
               "l.capture(m, torch.randn(1, 1, 8, 8), lambda m, x: m(x).sum(), fused=True)")  # Inductor imports parts of itself late

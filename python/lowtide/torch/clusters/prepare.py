@@ -57,6 +57,7 @@ def prepared(joint: fx.GraphModule, trained: Container[int], real: bool, concret
     mode = detect_fake_mode(inputs)
     assert mode is not None, "a graph is traced with fake tensors"
     joint = joint_passes(joint, mode)
+    joint.graph.eliminate_dead_code()  # passes leave what made the operands of what they folded, such as those of a product with 0
     _keep_sides(joint.graph)
     _draw_seeds_once(joint.graph)
     _drop_summed(joint.graph)
