@@ -1,10 +1,11 @@
 """The search for a plan that code can run: what is tried where a search finds none, and what is refused in which words."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from fake_program import chain, wide
+from fake_program import FakeProgram, chain, wide
 from lowtide.frontend.errors import BudgetError
 from lowtide.frontend.exactness import Exactness
 from lowtide.frontend.options import Options
@@ -180,6 +181,43 @@ def test_the_smallest_of_all_techniques_is_none_of_fewer():
     alone, with_parts = least(program), least(program, **PARTS)
     assert with_parts < alone / 2
     assert searching(program, with_parts, **PARTS).run(None)[0].peak <= with_parts
+
+
+def fused_gpt():
+    """Two layers of a GPT in fused kernels.  `fit` misses parts that searches within budgets find, and these find them in some budgets and
+    not in larger ones."""
+    graph = lowtide.Graph.load(Path(__file__).with_name("fused_gpt.graph.json"))
+    return FakeProgram(graph, next(op.index for op in graph.ops if op.kind == "lowtide.barrier"))
+
+
+@pytest.mark.parametrize("techniques", ["recompute,in_place", "recompute,in_place,split"])
+@pytest.mark.parametrize("program", [lambda: chain(*SIZES), wide, fused_gpt])
+def test_no_refusal_names_more_than_a_budget_that_is_kept_and_what_it_names_is_kept(program, techniques):
+    """Each search by itself: nothing is known of the others."""
+    def ask(budget):
+        search._smallest.clear()
+        try:
+            found, _ = searching(program(), budget, techniques=techniques, costs="a100", work=7000).run(None)
+        except BudgetError as error:
+            return error.smallest
+        assert found.outcome.peak <= budget
+        return None
+
+    first = ask(1)
+    named = {budget: ask(budget) for budget in (int(share * first) for share in (0.85, 0.9, 0.95))}
+    kept = [budget for budget, smallest in named.items() if smallest is None]
+    smallest = {first, *(n for n in named.values() if n is not None)}
+    assert not kept or max(smallest) <= min(kept)
+    assert all(ask(n) is None for n in smallest)
+
+
+def test_parts_of_which_no_code_can_be_made_are_not_named(monkeypatch):
+    """Where a search for the smallest peak comes upon them: `fit` finds none here."""
+    fit, alone = lowtide.fit, least(wide())
+    monkeypatch.setattr(lowtide, "fit", lambda *given, techniques="", **told: fit(*given, **told))
+    assert least(wide(), **PARTS) < alone
+    search._smallest.clear()
+    assert least(wide(refuses="it is said why"), **PARTS) == alone
 
 
 # ---- refusals

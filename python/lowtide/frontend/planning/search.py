@@ -10,6 +10,7 @@ longer.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -28,6 +29,8 @@ _ANY_OVERHEAD = 100.0  # a hundred times as long, which no one will want to know
 _WORTH_BITS = 1.001  # times the duration of a plan that changes bits: what a plan that changes none may take in its place
 _EXACT_SHARE = 0.5  # of the limits, for the search for that plan
 _FOOTPRINT_SHARE = 2  # of the limits, for a search that measures its plans, and plans again for other live bytes
+_BELOW = (0.1, 0.05, 0.2, 0.1)  # of the smallest known peak: how much less searches with transforms are to take
+_BELOW_SHARE = 0.5  # of the time, for each of them
 _LEANER_SECONDS = 3.0  # of a search for the smallest peak, at most, unless more was given
 _LEANER_WORK = 20  # times that of a search for a plan, where work is limited
 
@@ -176,14 +179,9 @@ class Search:
         for allowed in (self._plain_terms, self._terms) if self._terms != self._plain_terms else (self._plain_terms,):
             if best is not None and best.peak <= self._budget:
                 break
-            found = self._leanest(graph, allowed)
-            if found is not None and found.plan.transforms:
-                transforms = found.plan.transforms
-                made, exact = self._made(transforms)
-                found = self._leanest(exact.graph, self._plain_terms)
-            else:
-                transforms, (made, _) = [], self._transformed_by([])
-            best = self._smaller(best, transforms, made, found)
+            best = self._smaller_as_run(best, self._leanest(graph, allowed))
+        if self._terms != self._plain_terms:
+            best = self._below(best)
         if best is not None and best.peak > best.outcome.peak:  # code leaves some of its copies out
             made, _ = self._transformed_by([])
             best = best if made.homes() else self._smaller(best, [], made, self._leanest(graph, {}))
@@ -191,6 +189,27 @@ class Search:
             raise refusal(self._problem, outcome, None)
         _smallest[self._key] = best
         return best
+
+    def _below(self, best: Found | None) -> Found | None:
+        """The known plan, or one in parts with a smaller peak: `fit` may miss transforms that a search within a budget finds, and a search
+        right below a known peak those that one for less memory finds."""
+        graph, share = self._reduced.graph, 1 if self._options.time is None else _BELOW_SHARE
+        for less in _BELOW:
+            peak = graph.own_peak if best is None else best.peak
+            if peak <= self._budget:
+                break
+            problem = lowtide.Problem(graph, int((1 - less) * peak), order=self._problem.order, **self._terms)
+            outcome = self._plan(problem, None, "auto", share)
+            with contextlib.suppress(NotInParts):
+                best = self._smaller_as_run(best, outcome if outcome.plan is not None else None)
+        return best
+
+    def _smaller_as_run(self, best: Found | None, outcome: Any) -> Found | None:
+        """The same as `_smaller` of an outcome of the graph as it is, None for no plan.  With transforms: of their smallest peak, as their
+        parts are priced.  Raises NotInParts."""
+        transforms = [] if outcome is None else outcome.plan.transforms
+        made, exact = self._made(transforms)
+        return self._smaller(best, transforms, made, self._leanest(exact.graph, self._plain_terms) if transforms else outcome)
 
     def _smaller(self, best: Found | None, transforms: Transforms, made: Program, outcome: Any) -> Found | None:
         """The one with the smaller peak of its code: the known plan, or that of this outcome."""
