@@ -41,6 +41,21 @@ def assert_refused(model, words, function, error=UpdateError):
     assert all(torch.equal(p, q) and p.grad is g for p, (q, g) in zip(model.parameters(), before, strict=True))
 
 
+def test_parameters_that_the_forward_writes_to():
+    class Normed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.out = nn.Embedding(8, 4, max_norm=0.5), nn.Linear(4, 4)
+
+        def forward(self, i):
+            return self.out(self.table(i)).square().mean()
+
+    model, i = Normed(), torch.randint(8, (6,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(lowtide.torch.CaptureError, match="update: the forward writes to .*max_norm"):
+        lowtide.torch.step(model, optimizer, (i,), budget="1GiB", costs="cpu")
+
+
 def done(optimizer):
     optimizer.step()
     optimizer.zero_grad()

@@ -16,6 +16,7 @@ import torch
 from torch import fx
 
 from ....frontend.draft import Op
+from ....frontend.errors import CaptureError
 from ....frontend.price import Price
 from ...optimizer.graph_updates import apply_updates
 from ...optimizer.rules import Rules, Watcher
@@ -65,7 +66,7 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
     """Insert an update for each parameter that has a rule, as early in the order as may be.
 
     gradients: names in the model, and the nodes of parameter and gradient.  handed_out: what else forward and backward
-    give to the caller.
+    give to the caller.  Raises CaptureError for a parameter that the forward writes to.
     """
     rules = updates.rules
     nodes = {name: gradient for name, _, gradient in gradients}
@@ -83,6 +84,9 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
     for (name, parameter, gradient), update in zip(updated, watched, strict=True):
         prices = [price(kernel) for kernel in update.kernels]
         given = {"grad": builder.known([gradient])[0], "param": builder.known([parameter])[0]}
+        if given["param"] in builder.graph.crossed.mutates:
+            raise CaptureError(f"update: the forward writes to {name}, as that of an embedding with max_norm does, and no plan updates such a "
+                               "parameter: use the optimizer's own step after the backward")
         made_by = builder.graph.producer.get(given["grad"])
         owned = made_by is not None and made_by is not builder.graph.barrier and taken[storage(gradient)] == 1 \
             and storage(gradient) not in others and given["grad"] not in read \
