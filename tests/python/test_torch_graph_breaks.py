@@ -124,6 +124,26 @@ def test_a_region_that_runs_for_every_block_is_counted_for_every_block():
         optimize(copy.deepcopy(module), x, "40%")
 
 
+@pytest.mark.parametrize("inner", ["eager", "fused"])
+def test_a_gradient_may_be_a_copy_of_what_a_later_region_hands_back(uncompiled, inner):
+    class Added(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.offset = nn.Linear(4, 4), nn.Parameter(torch.randn(4, 8).t())
+
+        def forward(self, x):
+            y = self.linear(x).tanh() + self.offset
+            torch._dynamo.graph_break()
+            return y.square().mean()
+
+    torch.manual_seed(0)
+    module, x = Added(), torch.randn(8, 4)
+    mine = copy.deepcopy(module)
+    step = optimize(mine, x, inner=inner, fallback="error")
+    for got, expected in zip(losses(mine, step, x), losses(module, module, x), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
 class BrokenBeforeItsHead(nn.Module):
     def __init__(self):
         super().__init__()

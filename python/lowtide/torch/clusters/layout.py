@@ -17,7 +17,7 @@ from torch import fx
 
 from ..compat.fake import FakeTensorMode
 from ..compat.inductor import wants_channels_last
-from ..tensors.operators import is_tangent, leaves, operand, values
+from ..tensors.operators import leaves, operand, values
 from ..tracing.gradient_layout import copied
 from .kinds import why_apart
 
@@ -58,7 +58,7 @@ class _Layouts:
                 if source in known or layout is None:
                     continue
                 known.add(source)
-                with self._behind(source):
+                with self._graph.inserting_after(source):
                     copy = self._graph.call_function(aten.clone.default, (source,), {"memory_format": layout})
                 copy.meta = dict(source.meta)
                 self._before[copy] = self._before[source]
@@ -66,13 +66,6 @@ class _Layouts:
                     if user is not copy and user.op != "output":
                         user.replace_input_with(source, copy)
                 self._copied[copy] = layout
-
-    def _behind(self, source: fx.Node) -> Any:
-        """Where a copy of it is inserted.  That of a tangent stands at its first reader, as no op of the backward may stand in front of
-        the forward's: AOTAutograd's partition, which a graph gets that is planned later, takes what stands there for the forward's."""
-        if is_tangent(source):
-            return self._graph.inserting_before(next(node for node in self._graph.nodes if node in source.users))
-        return self._graph.inserting_after(source)
 
     def _propagate_copy(self, copy: fx.Node, layout: torch.memory_format) -> None:
         source = operand(copy)

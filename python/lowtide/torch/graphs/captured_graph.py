@@ -41,7 +41,7 @@ from ..runtime.backward_looks import look_at_backwards
 from ..runtime.parted_backward import first_part, in_parts, leaf_of
 from ..settings import Settings
 from ..step_errors import UnknownParameter
-from ..tensors.operators import is_tangent, leaves
+from ..tensors.operators import is_tangent, late_nodes, leaves
 from ..tensors.storages import device_among, storages, trained_arguments
 from ..tensors.wrapped import name_by_wrapper
 from ..tracing.open_sizes import OpenSizes
@@ -393,7 +393,10 @@ class CapturedGraph:
         """Called by AOTAutograd: the forward and backward graphs of the plan."""
         self._handed_out = num_fwd_outputs
         parts = self._emitted(joint, num_fwd_outputs, trains=True)
-        return parts or default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+        if parts:
+            return parts
+        _part_sides(joint.graph)
+        return default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
 
     def forward_alone(self, module: fx.GraphModule) -> fx.GraphModule:
         """The graph of the plan in the place of a graph without a backward."""
@@ -440,6 +443,15 @@ class CapturedGraph:
             if self._planner.updates:
                 self._planner.updates.slots = {}
             return fall_back(str(error), self._settings.fallback, None)
+
+
+def _part_sides(graph: fx.Graph) -> None:
+    """Have the backward of a joint graph stand behind the forward, since AOTAutograd's partition takes what stands in front of the
+    forward's last op for the forward's.  A copy of a tangent, for one, has been made right behind the tangent."""
+    late, output = late_nodes(graph), graph.output_node()
+    for node in list(graph.nodes):
+        if node in late and node.op != "placeholder":
+            output.prepend(node)
 
 
 def _backward(module: fx.GraphModule, name: str, code: object, fixed: bool, parts: list[Part]) -> Callable[..., Any]:
