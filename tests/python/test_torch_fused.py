@@ -478,6 +478,28 @@ def test_nothing_is_computed_again_of_a_buffer_that_the_forward_changes(uncompil
         torch.testing.assert_close(got, expected)
 
 
+def test_a_sum_of_a_buffer_that_the_forward_changes_is_taken_before(uncompiled):
+    """A hook on a gradient reads a view of the sum, and nothing else does."""
+    class Hooked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+            self.register_buffer("weights", torch.ones(8, 4))
+
+        def forward(self, x):
+            sums = self.weights.sum(1, keepdim=True)
+            y = self.linear(x).sin()
+            y.register_hook(lambda gradient: gradient * sums.view(8))
+            self.weights.add_(1)
+            return y.square().mean()
+
+    module, inputs = fresh(lambda: (Hooked(), (torch.randn(16, 8),)))
+    mine, step, report = planned(module, inputs, "1GiB")
+    assert report.fused_kernels
+    for got, expected in zip(train(mine, inputs, step), train(module, inputs, module), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
 class Transposed(nn.Module):
     def __init__(self):
         super().__init__()

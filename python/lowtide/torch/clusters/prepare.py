@@ -108,7 +108,8 @@ def _draw_seeds_once(graph: fx.Graph) -> None:
 
 def _drop_summed(graph: fx.Graph) -> None:
     """Have sums drop the dimensions that a view behind them drops.  Autograd keeps these in the sum for a bias; a view of a cluster's
-    result is an op of its own, which takes the host as long as a small cluster does."""
+    result is an op of its own, which takes the host as long as a small cluster does.  A sum of the forward stays there, though its view is
+    of the backward: by then what it reads may have been written to."""
     for node in graph.find_nodes(op="call_function", target=aten.sum.dim_IntList):
         if len(node.args) < 3 or not node.args[2] or len(node.users) != 1:
             continue
@@ -119,6 +120,6 @@ def _drop_summed(graph: fx.Graph) -> None:
         left = [n for i, n in enumerate(shape) if i not in summed]
         if view.target is aten.view.default and all(type(n) is int for n in (*left, *view.args[1])) and left == list(view.args[1]):
             node.args = (source, dims)
-            node.meta = dict(view.meta)
+            node.meta = {**node.meta, "val": view.meta["val"]}
             view.replace_all_uses_with(node)
             graph.erase_node(view)
