@@ -500,6 +500,15 @@ def test_a_sum_of_a_buffer_that_the_forward_changes_is_taken_before(uncompiled):
         torch.testing.assert_close(got, expected)
 
 
+def test_a_number_may_be_summed(uncompiled):
+    def normed(model, x):
+        y = model(x)
+        return (y / y.sum().sum(-1, keepdim=True).view(1)).square().sum()
+
+    graph = lowtide.torch.capture(nn.Linear(8, 8), torch.randn(16, 8), normed, fused=True)
+    assert clusters_of(graph)
+
+
 class Transposed(nn.Module):
     def __init__(self):
         super().__init__()

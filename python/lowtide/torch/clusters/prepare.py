@@ -116,6 +116,8 @@ def _drop_summed(graph: fx.Graph) -> None:
         source, dims, _ = node.args
         (view,) = node.users
         shape = source.meta["val"].shape
+        if not shape:  # though it can be summed along -1
+            continue
         summed = {dim % len(shape) for dim in dims or ()} or set(range(len(shape)))
         left = [n for i, n in enumerate(shape) if i not in summed]
         if view.target is aten.view.default and all(type(n) is int for n in (*left, *view.args[1])) and left == list(view.args[1]):
