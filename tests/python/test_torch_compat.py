@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import warnings
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lowtide.torch.compat import counting, dynamo, optimizers, versions
+from lowtide.torch.compat.inductor import all_at_once
 from torch import nn
+from torch._inductor.async_compile import AsyncCompile
 
 
 @pytest.mark.parametrize("text, version", [("2.13.0+cpu", (2, 13)), ("2.14.0a0+git12", (2, 14)), ("3.0", (3, 0)), ("git", (0, 0))])
@@ -123,3 +126,22 @@ def test_heads_that_share_a_key_cost_as_much_as_others(monkeypatch, version):
         counts.append(counting.operations_of(aten._scaled_dot_product_flash_attention,
                                              aten._scaled_dot_product_flash_attention_for_cpu.default, (query, key, key), {}, query))
     assert counts[0] == counts[1] == 2 * 2 * 8 * 16 * 16 * 4
+
+
+def test_threads_that_compile_at_once_leave_inductor_as_it_was():
+    """The second one enters while the first is within, and leaves after it, if nothing has it wait."""
+    methods = AsyncCompile.wait, AsyncCompile.cpp_pybinding
+    entered, left = threading.Event(), threading.Event()
+
+    def second():
+        with all_at_once():
+            entered.set()
+            left.wait()
+
+    other = threading.Thread(target=second)
+    with all_at_once():
+        other.start()
+        entered.wait(0.2)
+    left.set()
+    other.join()
+    assert (AsyncCompile.wait, AsyncCompile.cpp_pybinding) == methods

@@ -18,6 +18,8 @@ __all__ = ["all_at_once", "compile_kernels", "decompositions", "has_kernel_of_in
 
 Boxed = Callable[[list[Any]], Any]
 
+_patching = threading.RLock()  # held while AsyncCompile has methods of ours: each thread has to find those that it puts back
+
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """What Inductor's tracing makes of operators."""
@@ -87,10 +89,12 @@ def compile_kernels(module: fx.GraphModule, inputs: list[torch.Tensor], mode: Fa
 @contextlib.contextmanager
 def all_at_once() -> Iterator[None]:
     """The compilers of kernels that this thread begins within it run beside one another, each for several kernels; at its end all have
-    ended."""
+    ended.  Other threads that enter it wait until its body has run."""
     with needed("compiler of Inductor"):
         from torch._inductor.async_compile import AsyncCompile
-    wait, bind, mine = AsyncCompile.wait, AsyncCompile.cpp_pybinding, threading.get_ident()
+    mine = threading.get_ident()
+    _patching.acquire()
+    wait, bind = AsyncCompile.wait, AsyncCompile.cpp_pybinding
     waiting: list[tuple[Any, dict[str, Any]]] = []
 
     def later(self: Any, scope: dict[str, Any]) -> None:
@@ -109,6 +113,7 @@ def all_at_once() -> Iterator[None]:
     finally:
         AsyncCompile.wait = wait  # type: ignore[method-assign]
         AsyncCompile.cpp_pybinding = bind  # type: ignore[method-assign]
+        _patching.release()
         with contextlib.suppress(Exception):  # then each is compiled by itself
             load_together([value for _, scope in waiting for value in scope.values() if isinstance(value, CppKernel)])
         errors: list[Exception] = []
