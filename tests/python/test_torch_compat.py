@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch.compat import counting, dynamo, optimizers, versions
+from lowtide.torch.compat import counting, cpp_kernels, dynamo, optimizers, versions
 from lowtide.torch.compat.inductor import all_at_once
 from torch import nn
-from torch._inductor.async_compile import AsyncCompile
+from torch._inductor import async_compile
 
 
 @pytest.mark.parametrize("text, version", [("2.13.0+cpu", (2, 13)), ("2.14.0a0+git12", (2, 14)), ("3.0", (3, 0)), ("git", (0, 0))])
@@ -130,7 +130,7 @@ def test_heads_that_share_a_key_cost_as_much_as_others(monkeypatch, version):
 
 def test_threads_that_compile_at_once_leave_inductor_as_it_was():
     """The second one enters while the first is within, and leaves after it, if nothing has it wait."""
-    methods = AsyncCompile.wait, AsyncCompile.cpp_pybinding
+    methods = async_compile.AsyncCompile.wait, async_compile.AsyncCompile.cpp_pybinding
     entered, left = threading.Event(), threading.Event()
 
     def second():
@@ -144,4 +144,13 @@ def test_threads_that_compile_at_once_leave_inductor_as_it_was():
         entered.wait(0.2)
     left.set()
     other.join()
-    assert (AsyncCompile.wait, AsyncCompile.cpp_pybinding) == methods
+    assert (async_compile.AsyncCompile.wait, async_compile.AsyncCompile.cpp_pybinding) == methods
+
+
+@pytest.mark.parametrize(("count", "threads", "expected"), [(1, 8, []), (2, 8, [2]), (7, 8, [7]), (9, 8, [5, 4]), (9, 1, [9]), (40, 3, [14, 13, 13])])
+def test_a_source_has_at_least_four_kernels_where_there_are_as_many(count, threads, expected, monkeypatch):
+    sources = []
+    monkeypatch.setattr(async_compile, "get_compile_threads", lambda: threads)
+    monkeypatch.setattr(cpp_kernels, "_begun", lambda kernels, submit: sources.append(kernels) or (lambda: None))
+    cpp_kernels.load_together([cpp_kernels.CppKernel(["float*"], f"kernel {i % count}") for i in range(2 * count)])
+    assert list(map(len, sources)) == expected

@@ -45,7 +45,7 @@ def load_together(kernels: Sequence[CppKernel]) -> None:
         from torch._inductor.async_compile import AsyncCompile, get_compile_threads
         from torch._inductor.compile_fx import with_fresh_cache_if_config
     threads = get_compile_threads()
-    count = min(threads, -(-len(new) // _LEAST))
+    count = max(1, min(threads, len(new) // _LEAST))
     with with_fresh_cache_if_config():
         for load in [_begun(new[i::count], AsyncCompile.submit if threads > 1 else None) for i in range(count)]:
             with contextlib.suppress(Exception):  # of its compiler
