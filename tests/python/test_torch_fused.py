@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from lowtide.frontend.errors import LowtideWarning
 from lowtide.torch.clusters import cluster as clusters
 from lowtide.torch.clusters import overwriting, prepare, writers
-from lowtide.torch.compat import cpp_kernels
+from lowtide.torch.compat import cpp_kernels, inductor
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.graphs import planning
 from torch import nn
@@ -165,6 +165,25 @@ def test_kernels_are_compiled_in_one_source_with_the_bits_of_each_by_itself(monk
     assert len(set(kernel.name for kernels in sources for kernel in kernels)) >= 4 * (len(sources) - 1) + 2 and not single
     monkeypatch.setattr(cpp_kernels.CppKernel, "function", None)  # as where their source is refused
     assert equal(trained(), together) and single
+
+
+@needs_compiler
+def test_an_interrupt_while_kernels_are_compiled_leaves_no_code_without_them(monkeypatch):
+    load = inductor.load_together
+
+    def interrupted(_):
+        monkeypatch.setattr(inductor, "load_together", load)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(inductor, "load_together", interrupted)
+    monkeypatch.setattr(clusters, "_known", {})
+    module, inputs = fresh(lambda: (Cnn(), (torch.randn(4, 3, 16, 16), torch.randint(10, (4,)))))
+    with pytest.raises(KeyboardInterrupt):
+        planned(module, inputs, "1GiB")
+    mine, step, report = planned(module, inputs, "1GiB")
+    assert report.fused_kernels
+    for got, expected in zip(train(mine, inputs, step), train(module, inputs, module), strict=True):
+        torch.testing.assert_close(got, expected)
 
 
 @needs_compiler

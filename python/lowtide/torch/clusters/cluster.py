@@ -225,9 +225,12 @@ def compile_clusters(clusters: Iterable[Cluster]) -> None:
                     progress.stage("compiling fused kernels", i, len(new))
                     cluster.compile()
                 progress.stage("compiling fused kernels", len(new), len(new))
-        except Exception:  # one of the compilers that ran beside one another has failed: each by itself
+        except BaseException as error:  # some of the compilers that ran beside one another have failed, or were interrupted
             for cluster in new:
-                cluster.forget()
+                cluster.forget()  # code whose kernels are not loaded
+            if not isinstance(error, Exception):
+                raise
+            for cluster in new:  # each by itself
                 cluster.compile()
 
 
