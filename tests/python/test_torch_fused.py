@@ -186,18 +186,19 @@ def test_an_interrupt_while_kernels_are_compiled_leaves_no_code_without_them(mon
         torch.testing.assert_close(got, expected)
 
 
+class Several(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(6))
+
+    def forward(self, x):
+        for layer, bend in zip(self.layers, (F.silu, F.gelu, F.mish, F.softsign, F.hardswish, F.tanh), strict=True):
+            x = bend(layer(x))
+        return x.square().mean()
+
+
 @needs_compiler
 def test_only_clusters_that_have_to_write_in_place_are_compiled_to_do_so(monkeypatch):
-    class Several(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(6))
-
-        def forward(self, x):
-            for layer, bend in zip(self.layers, (F.silu, F.gelu, F.mish, F.softsign, F.hardswish, F.tanh), strict=True):
-                x = bend(layer(x))
-            return x.square().mean()
-
     tried, make = [], overwriting._twin
     monkeypatch.setattr(overwriting, "_twin", lambda cluster, *rest: tried.append(cluster) or make(cluster, *rest))
     module, inputs = fresh(lambda: (Several(), (torch.randn(256, 64),)))
@@ -209,6 +210,24 @@ def test_only_clusters_that_have_to_write_in_place_are_compiled_to_do_so(monkeyp
              if overwriting._candidates(c, ())]
     assert {c.key for c in tried} == over and 0 < len(over) < len(could)
     assert equal(train(tight, inputs, step), expected)
+
+
+@needs_compiler
+def test_what_an_interrupt_has_left_uncompiled_may_write_in_place_later(monkeypatch):
+    compiled = overwriting._compiled
+
+    def interrupted(_):
+        monkeypatch.setattr(overwriting, "_compiled", compiled)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(overwriting, "_compiled", interrupted)
+    monkeypatch.setattr(clusters, "_known", {})
+    module, inputs = fresh(lambda: (Several(), (torch.randn(256, 64),)))
+    budget = int(planned(module, inputs, "1GiB")[2].own_peak * 0.7)
+    with pytest.raises(KeyboardInterrupt):
+        planned(module, inputs, budget)
+    _, _, report = planned(module, inputs, budget)
+    assert any(step[0] == "compute_in_place" for step in report.plan.steps)
 
 
 @needs_compiler

@@ -55,9 +55,8 @@ def needed(steps: Sequence[Step], graph: lowtide.Graph, memory: Sequence[int], b
 def probe(calls: Iterable[fx.Node]) -> list[bool]:
     """Compile twins of the clusters of these calls whose twins were not looked for; which of them have got one?"""
     new = _unknown(calls)
+    found: dict[tuple[Cluster, Sizes], Twin] = {}
     open_ = [(cluster, sizes, _candidates(cluster, sizes)) for cluster, sizes in new]
-    for cluster, sizes in new:
-        cluster.enter_twin(sizes, None)
     while open_ := [(cluster, sizes, pairs) for cluster, sizes, pairs in open_ if pairs]:
         progress.stage("compiling kernels that write in place", 0, len(open_))
         codes = _compiled([(cluster, sizes, pairs[0][0]) for cluster, sizes, pairs in open_])
@@ -65,9 +64,13 @@ def probe(calls: Iterable[fx.Node]) -> list[bool]:
             pair = pairs.pop(0)
             twin = None if code is None else _twin(cluster, sizes, *pair, code)
             if twin:
-                cluster.enter_twin(sizes, twin)
+                found[cluster, sizes] = twin
                 pairs.clear()
             progress.stage("compiling kernels that write in place", i + 1, len(open_))
+    for cluster, sizes in new:  # after all, so that those of an interrupted search are looked for again
+        cluster.enter_twin(sizes, None)
+    for (cluster, sizes), twin in found.items():
+        cluster.enter_twin(sizes, twin)
     return [cluster.twin(sizes) is not None for cluster, sizes in new]
 
 
