@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from lowtide.torch.compat import counting, cpp_kernels, dynamo, optimizers, versions
 from lowtide.torch.compat.inductor import all_at_once
 from torch import nn
-from torch._inductor import async_compile
+from torch._inductor import async_compile, config
 
 
 @pytest.mark.parametrize("text, version", [("2.13.0+cpu", (2, 13)), ("2.14.0a0+git12", (2, 14)), ("3.0", (3, 0)), ("git", (0, 0))])
@@ -154,3 +154,10 @@ def test_a_source_has_at_least_four_kernels_where_there_are_as_many(count, threa
     monkeypatch.setattr(cpp_kernels, "_begun", lambda kernels, submit: sources.append(kernels) or (lambda: None))
     cpp_kernels.load_together([cpp_kernels.CppKernel(["float*"], f"kernel {i % count}") for i in range(2 * count)])
     assert list(map(len, sources)) == expected
+
+
+def test_a_kernel_that_was_loaded_serves_for_the_options_that_it_was_compiled_with(monkeypatch):
+    monkeypatch.setattr(cpp_kernels, "_loaded", {cpp_kernels.CppKernel(["float*"], "a kernel").name: print})
+    assert cpp_kernels.CppKernel(["float*"], "a kernel").function is print
+    with config.patch({"cpp.enable_floating_point_contract_flag": "fast"}):
+        assert cpp_kernels.CppKernel(["float*"], "a kernel").function is None

@@ -27,12 +27,20 @@ class CppKernel:
 
     def __init__(self, argtypes: Sequence[str], source: str) -> None:
         self.argtypes, self.source = list(argtypes), source
-        self.name = "kernel_" + hashlib.sha256(repr((self.argtypes, source)).encode()).hexdigest()[:20]
+        text = repr((self.argtypes, source, _compiler_options()))
+        self.name = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
     def function(self) -> Any:
         """The function that runs it; None if it is not loaded."""
         return _loaded.get(self.name)
+
+
+def _compiler_options() -> list[tuple[str, Any]]:
+    """Inductor's options for C++, which name the compiler and choose its flags."""
+    with needed("compiler of Inductor"):
+        from torch._inductor import config
+    return sorted((name, value) for name, value in config.get_config_copy().items() if name.startswith("cpp."))
 
 
 def load_together(kernels: Sequence[CppKernel]) -> None:
