@@ -191,8 +191,8 @@ class Search:
         return best
 
     def _below(self, best: Found | None) -> Found | None:
-        """The known plan, or one in parts with a smaller peak: `fit` may miss transforms that a search within a budget finds, and a search
-        right below a known peak those that one for less memory finds."""
+        """The known plan, or one in parts with a smaller peak.  A search within a budget may find transforms that `fit` misses.  It misses
+        some itself where the budget is close below the known peak, so several budgets are tried."""
         graph, share = self._reduced.graph, 1 if self._options.time is None else _BELOW_SHARE
         for less in _BELOW:
             peak = graph.own_peak if best is None else best.peak

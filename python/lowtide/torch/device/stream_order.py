@@ -8,10 +8,10 @@ from ..compat.autograd import when_backward_ends
 
 
 def wait_when_backward_ends(device: torch.device) -> None:
-    """Has the stream that called the backward which runs now wait, at its end, for what the node that runs now queues.
+    """At the end of the backward that is running, have the stream of its caller wait for the work of the node that calls this.
 
-    The engine runs a node in the stream of its forward, and has the caller's stream wait for leaves alone.  Updates within a
-    backward write to parameters for which no leaf runs.
+    The engine runs a node in the stream of its forward, and has the caller's stream wait only for the nodes of leaves.  Updates within
+    a backward write to parameters whose leaves run no node.
     """
     if device.type != "cuda":
         return
