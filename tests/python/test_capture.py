@@ -1,5 +1,7 @@
 """lowtide.torch.capture: the ops, tensors, parameters and times of small models' graphs."""
 
+import threading
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -250,3 +252,17 @@ def test_times_follow_the_device():
     slow, fast = (captured(Mlp, 4096, 8, costs=d) for d in ("l4", "h200"))
     assert sum(op["time"] for op in slow["ops"]) > sum(op["time"] for op in fast["ops"])
     assert [op["name"] for op in slow["ops"]] == [op["name"] for op in fast["ops"]]
+
+
+def test_threads_may_capture_at_once():
+    def capture_often(graphs):
+        for _ in range(4):
+            graphs.append(capture(nn.Sequential(nn.Linear(4, 4), nn.Tanh()), torch.randn(2, 4), lambda model, x: model(x).sum()).hash)
+
+    found = [[], []]
+    threads = [threading.Thread(target=capture_often, args=(graphs,)) for graphs in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found[0] == found[1] and len(found[0]) == 4

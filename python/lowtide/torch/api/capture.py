@@ -14,6 +14,7 @@ from ...frontend.repeated import TRACED, with_layers
 from ..clusters.prepare import traced_for
 from ..clusters.rewrite import NotClustered, ready_for_clusters, with_clusters
 from ..compat.aot import ParamAOTInput
+from ..compat.dynamo import compile_lock
 from ..optimizer.given import Optimizer, StateHome, Update
 from ..optimizer.rules import Rules, check_update
 from ..pricing.costs import pricing
@@ -102,17 +103,18 @@ def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: s
     """The lowered program of a step; arguments as of `capture`.  real: may "auto" costs run kernels here?"""
     price = pricing(costs, torch.device("cpu"), real)
     rules = Rules(home=state_home)
-    joint = trace_step(build if update is None else _reading(build, rules, update), dtype, localize=localize, **traced_for(fused))
-    if fused:
-        try:
-            joint = with_clusters(ready_for_clusters(joint, (), price.real), price.real, in_parts)
-        except NotClustered as error:
-            raise CaptureError(f"{error}; fused=False captures the kernels of eager execution") from error
-    (output,) = joint.graph.find_nodes(op="output")
-    forward = sum(desc is not None and not is_of_gradient(desc) for desc in output.meta["desc"])
-    here = costs in ("cpu", "measured") or (costs == "auto" and real)
-    return lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"],
-                 updates=Updates(rules, on_gpu=not here) if rules.of else None, gathers_again=True)
+    with compile_lock:  # PyTorch traces in one thread at a time
+        joint = trace_step(build if update is None else _reading(build, rules, update), dtype, localize=localize, **traced_for(fused))
+        if fused:
+            try:
+                joint = with_clusters(ready_for_clusters(joint, (), price.real), price.real, in_parts)
+            except NotClustered as error:
+                raise CaptureError(f"{error}; fused=False captures the kernels of eager execution") from error
+        (output,) = joint.graph.find_nodes(op="output")
+        forward = sum(desc is not None and not is_of_gradient(desc) for desc in output.meta["desc"])
+        here = costs in ("cpu", "measured") or (costs == "auto" and real)
+        return lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"],
+                     updates=Updates(rules, on_gpu=not here) if rules.of else None, gathers_again=True)
 
 
 def _reading(build: Callable[[], Built], rules: Rules, update: Update) -> Callable[[], Built]:
