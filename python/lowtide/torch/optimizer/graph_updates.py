@@ -17,7 +17,7 @@ from ..compat.distributed import running_ddp
 from ..compat.fake import detect_fake_mode
 from ..device.stream_order import wait_when_backward_ends
 from ..step_errors import UpdateError
-from ..tensors.storages import bytes_of
+from ..tensors.storages import bytes_of, device_among
 from .accumulating import accumulates, any_accumulates
 from .assigned import Assigned
 from .backwards import watch_backwards
@@ -104,8 +104,7 @@ class GraphUpdates:
         self.looked = False
         for updater, batch in self.by_updater():
             updater.begin(number, batch.refs)
-        for p in itertools.islice(self.slots.values(), 1):  # a graph runs on one device
-            wait_when_backward_ends(p.device)
+        wait_when_backward_ends(device_among(self.slots.values()))
         if self._warned or not any_accumulates() or not any(map(accumulates, self.slots.values())):
             return
         size = sum(bytes_of(p) for p in self.slots.values())
