@@ -10,8 +10,9 @@
    cluster made would have to be computed before it too.
 5. A pointwise value of the forward that the backward alone reads, made of one value that is no larger and of statistics, is
    computed again by its readers.  Nothing is computed again of an input that the forward writes to.
-6. A copy that is left alone, and that is no producer as in 3, stays an op, since the eager kernel copies as well.  Each shape would be compiled: a network has gradients
-   of as many shapes as it has convolutions, and their kernels return them in another layout than the weights have.
+6. A copy that is left alone, and that is no producer as in 3, stays an op, since the eager kernel copies as well.  As a cluster, each
+   shape would be compiled: a network has gradients of as many shapes as it has convolutions, and kernels of convolutions return these
+   gradients in another layout than the weights have.
 
 Inductor's own scheduler is no source of clusters: it fuses over the barrier and merges recomputations.
 """

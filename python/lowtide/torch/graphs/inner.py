@@ -26,7 +26,8 @@ class EagerIsFast(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """fused: do plans run fused kernels?  why: in words; empty before both were compared.  refused: did the caller ask for the others?"""
+    """fused: do plans run fused kernels?  why: in words; empty before both were compared.  refused: did the caller ask for
+    fused kernels, of which none can run?"""
 
     fused: bool
     why: str = ""
