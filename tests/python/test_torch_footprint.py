@@ -232,12 +232,24 @@ def test_segments_that_others_hold_a_part_of_are_no_part_of_a_plan_s_budget(monk
     assert settings.Settings("60%", footprint="live", allocator="").scattered(graph, gpu) == 0
 
 
-def test_a_budget_is_without_what_others_hold_and_the_report_says_so(monkeypatch):
+def test_a_budget_includes_what_lies_unused_in_segments_of_others(monkeypatch):
     on_a_gpu(monkeypatch, Allocator(""))
     module, x = Net(), torch.randn(16384, 128)
     _, alone = planned(module, x, budget="80%")
     torch._dynamo.reset()
     monkeypatch.setattr(settings.Settings, "scattered", lambda *_: 10 * MIB)
     _, report = planned(module, x, budget="80%")
-    assert report.beside == 10 * MIB and report.budget == alone.budget - 10 * MIB >= report.reserved
-    assert "of reserved bytes, beside 10 MiB in segments of others" in str(report)
+    of_plan = lowtide.footprint(report.graph, report.plan).reserved
+    assert report.beside == 10 * MIB and report.reserved == of_plan + 10 * MIB <= report.budget == alone.budget
+    assert "of reserved bytes, of which 10 MiB lie unused in segments of others" in str(report)
+
+
+def test_the_smallest_budget_of_a_refusal_includes_what_lies_unused_in_segments_of_others(monkeypatch):
+    on_a_gpu(monkeypatch, Allocator(""))
+    module, x = Net(), torch.randn(16384, 128)
+    monkeypatch.setattr(settings.Settings, "scattered", lambda *_: 10 * MIB)
+    with pytest.raises(lowtide.torch.BudgetError, match=r"10 MiB \(10485760 bytes\) that lie unused") as refused:
+        planned(module, x, budget="20%")
+    torch._dynamo.reset()
+    _, report = planned(module, x, budget=refused.value.smallest)
+    assert report.reserved <= report.budget == refused.value.smallest

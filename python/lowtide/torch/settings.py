@@ -19,8 +19,9 @@ from ..frontend.options import Counted, Options, PlannerOptions, link_text
 from ..frontend.planning.taken import cuts_one_block
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
+from ..frontend.planning.taken import AllocatorState
 from ..frontend.techniques import bytes_of, names_offload
-from .device.allocator import Allocator, allocator_of, scattered
+from .device.allocator import Allocator, allocator_of, allocator_state
 from .device.host import host_limit, host_of
 from .device.link import measured_link
 from .device.meter import bytes_held, storages_held
@@ -285,9 +286,10 @@ class Settings(Options):
             footprint, because = "live", f"the allocator's segments of 20 MiB are a large part of a step of less than {size_text(_SMALL_STEP)}"
         return replace(self, footprint=footprint, allocator=counted.allocator, live_because=because)
 
-    def scattered(self, graph: lowtide.Graph, device: torch.device) -> int:
-        """Bytes of a budget of reserved bytes that are in segments of others.  graph: of the step without a plan."""
-        return scattered(graph, self.allocator or "", device) if self.footprint == "reserved" and device.type == "cuda" else 0
+    def allocator_state(self, device: torch.device) -> AllocatorState | None:
+        """What the process's allocator holds, if plans are made for it and the budget limits reserved bytes."""
+        of_process = self.footprint == "reserved" and device.type == "cuda" and self.allocator == allocator_of(device).settings
+        return allocator_state(device) if of_process else None
 
     def check_allocator(self, device: torch.device) -> None:
         """Raises ValueError if the options need an allocator, or its model, that the device has not."""

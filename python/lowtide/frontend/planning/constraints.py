@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import lowtide
 
 from ..program import Program
+from .taken import AllocatorState
 
 _SMALL = 512  # bytes; a block of a GPU's allocator
 
@@ -18,12 +19,14 @@ class Constraints:
     resident: held by others all the time.  saved_earlier: the part of `resident` that earlier forwards have saved.
     gradients: held by others from the end of the graph's forward on.
     save_limit: the most bytes live between its forward and backward, without its inputs but with its outputs; None: no limit.
+    allocator_state: what the device's allocator holds, where a budget limits reserved bytes; None if it is not known.
     """
 
     resident: int = 0
     gradients: int = 0
     save_limit: int | None = None
     saved_earlier: int = 0
+    allocator_state: AllocatorState | None = field(default=None, compare=False)
 
     @property
     def alone(self) -> bool:

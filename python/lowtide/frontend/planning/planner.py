@@ -243,7 +243,8 @@ class Answer:
     def taken(self) -> Taken:
         """What the plan takes from the device, by the model of its allocator."""
         options = self.question.options
-        return taken(self.graph, self.plan, options.allocator_on(self.program.device) or "", options.layout, self.program.barrier)
+        return taken(self.graph, self.plan, options.allocator_on(self.program.device) or "", options.layout, self.program.barrier,
+                     self.question.constraints.allocator_state)
 
     @property
     def peak(self) -> int:
@@ -268,7 +269,10 @@ def _keeping_the_budget(question: Question, start: lowtide.Plan | None) -> Answe
 def _within_reserved(question: Question, start: lowtide.Plan | None) -> Answer:
     """An answer for which the allocator reserves no more than the budget.  start: a known plan, if any.  Raises BudgetError."""
     options, limit = question.options, question.limit
-    rounds = _ROUNDS if options.layout or question.plain_terms else 1  # searches measure other plans as code does
+    state, first = question.constraints.allocator_state, limit
+    if state is not None:
+        first = max(0, limit - state.beside(question.graph, options.allocator_on(question.program.device) or ""))
+    rounds = _ROUNDS if options.layout or question.plain_terms or state else 1  # searches measure other plans as code does
 
     def plan(budget: int) -> Answer:
         return _keeping_the_budget(question if budget == limit else question.again(options, budget), start)
@@ -279,7 +283,7 @@ def _within_reserved(question: Question, start: lowtide.Plan | None) -> Answer:
             raise BudgetError("code cannot make the copies of the plan with the fewest live bytes", 0, None, limit)
         return answer
 
-    return within_reserved(limit, rounds, plan, leanest)
+    return within_reserved(limit, first, rounds, plan, leanest)
 
 
 def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan | None) -> Answer:
@@ -344,4 +348,5 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
         offloaded=breakdown.offloaded(program, scheduled), link=question.terms.get("link") if scheduled.copied else None,
         exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan, footprint=options.footprint or "live",
         live_because=options.live_because, allocator=options.allocator_on(program.device), layout=options.layout,
-        barrier=program.barrier, known_taken=answer.taken if options.footprint == "reserved" else None, inner=options.inner_in_words)
+        barrier=program.barrier, allocator_state=constraints.allocator_state,
+        known_taken=answer.taken if options.footprint == "reserved" else None, inner=options.inner_in_words)

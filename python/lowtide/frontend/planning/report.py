@@ -20,7 +20,7 @@ from ..program import Program
 from .clusters import FusedKernel, fused_kernels, with_fused_kernels
 from .constraints import Constraints, input_bytes
 from .copies import Step
-from .taken import Taken, helps, taken
+from .taken import AllocatorState, Taken, helps, taken
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ class Report:
     before the reserved tenth is subtracted.  exactness: which results are bit-identical.
     footprint: the bytes that the budget limits, "live" or "reserved".  live_because: why live ones on a device with reserved ones.
     allocator: the settings of the device's caching allocator; None where no such allocator is known, as on a CPU.  layout: as the
-    option.  barrier: the op between forward and backward.  beside: reserved bytes in segments of others, which the budget is without.
+    option.  barrier: the op between forward and backward.  beside: of a budget that ranks share, reserved bytes
+    that lie unused in segments of which others use a part; `budget` and `reserved` include them.  allocator_state: before the
+    first step; None if it is not known.
     known_taken: what the plan takes by the allocator's model, if planning has asked for it.
     inner: the kernels that the plan runs, in words, and why these.
     outside: number of the model's parameters whose gradients come from no captured graph, and so are not planned.
@@ -102,6 +104,7 @@ class Report:
     allocator: str | None = None
     layout: Layout | None = None
     barrier: int | None = None
+    allocator_state: AllocatorState | None = field(default=None, repr=False, compare=False)
     known_taken: Taken | None = field(default=None, repr=False, compare=False)
     inner: str = ""
 
@@ -113,12 +116,12 @@ class Report:
     @functools.cached_property
     def _taken(self) -> Taken:
         assert self.allocator is not None, "asked of a known allocator"
-        return self.known_taken or taken(self.graph, self.plan, self.allocator, self.layout, self.barrier)
+        return self.known_taken or taken(self.graph, self.plan, self.allocator, self.layout, self.barrier, self.allocator_state)
 
     @property
     def reserved(self) -> int | None:
         """Bytes that the allocator reserves over some steps, by its model; None where no allocator is known."""
-        return None if self.allocator is None else self._taken.reserved
+        return None if self.allocator is None else self._taken.reserved + self.beside
 
     @property
     def better(self) -> list[tuple[str, int]]:
@@ -168,7 +171,7 @@ class Report:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved{helps(self._taken)})"
         of_reserved = " of reserved bytes" if self.footprint == "reserved" else ""
-        of_reserved += f", beside {size_text(self.beside)} in segments of others" if self.beside else ""
+        of_reserved += f", of which {size_text(self.beside)} lie unused in segments of others" if self.beside else ""
         return (f"lowtide: {self.name}: peak {size_text(self.peak)}{reserved}, budget {size_text(self.budget)}{of_reserved} (unplanned "
                 f"{size_text(self.own_peak)}), "
                 f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self._fused()}{self.exactness}"

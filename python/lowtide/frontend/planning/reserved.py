@@ -1,7 +1,7 @@
 """Plans for which an allocator reserves no more than the budget.
 
-Searches measure their plans by the model of the allocator (lowtide.plan), so the first plan mostly fits.  But code cannot make every
-copy of a plan, and where allocations are laid out in one block they are measured as code only.  If a plan takes too much then, plan
+Searches measure their plans by the model of the allocator (lowtide.plan), so the first plan mostly fits.  But searches begin with an
+allocator that holds nothing; code cannot make every copy of a plan; and allocations in one block are measured as code only.  If a plan takes too much then, plan
 again for a budget that is smaller by the same ratio.  At last take the plan with the fewest live bytes.
 """
 
@@ -27,16 +27,17 @@ class Planned(Protocol):
 Plan = TypeVar("Plan", bound=Planned)
 
 
-def within_reserved(budget: int, rounds: int, plan: Callable[[int], Plan], leanest: Callable[[], Plan]) -> Plan:
+def within_reserved(budget: int, first: int, rounds: int, plan: Callable[[int], Plan], leanest: Callable[[], Plan]) -> Plan:
     """The first plan found for which the allocator reserves no more than the budget.
 
-    rounds: how many plans to try, at most, before that with the fewest live bytes.  plan: plans for a budget.  leanest: the plan with
-    the fewest live bytes that is found.  Both raise BudgetError.
+    first: the budget for the first plan; it differs from `budget` where the allocator already holds segments.  rounds: how many plans
+    to try, at most, before that with the fewest live bytes.  plan: plans for a budget.  leanest: the plan with the fewest live bytes
+    that is found.  Both raise BudgetError.
 
     Raises BudgetError if no plan fits.
     """
     tried: list[Plan] = []
-    following, refused = budget, None
+    following, refused = first, None
     for _ in range(rounds):
         try:
             tried.append(plan(following))

@@ -14,8 +14,10 @@ from .best_fit import LARGEST_SMALL, Plug
 from .layout import Arrangement, arrangement, block_size, groups
 from .own_events import Event, outside_of, own_events
 
+_KEPT = ("parameter", "state", "constant")  # roles of what is allocated once, not in each step
 _STEPS = 6  # of training, over which reserved bytes grow
 _OWN, _OTHERS = 1, 0  # pools of the model
+STANDING = 1 << 40  # the least id of what stands
 _WORTH_WORDS = 0.01  # of what is reserved, that other settings save
 
 
@@ -27,6 +29,27 @@ class Taken:
     better: Sequence[tuple[str, int]] = ()
 
 
+@dataclass(frozen=True)
+class AllocatorState:
+    """What an allocator holds when a step is planned.
+
+    events: bring the model of the allocator into the same state (ids above those of a step).  in_use: bytes of blocks in use.
+    """
+
+    events: tuple[tuple[Any, ...], ...]
+    in_use: int
+
+    def before(self, graph: lowtide.Graph) -> list[tuple[Any, ...]]:
+        """Events before the first step: what stands, and what the graph counts as standing and has not been allocated yet."""
+        missing = graph.resident_bytes + sum(graph.tensor(t).bytes for t in outside_of(graph, None)) - self.in_use
+        return [*self.events, *([("allocate", STANDING - 1, missing)] if missing > 0 else [])]
+
+    def beside(self, graph: lowtide.Graph, allocator: str) -> int:
+        """Bytes that the allocator reserves for the step without a plan from this state, more than from the beginning; below zero if
+        less."""
+        return _from_state(graph, None, allocator, self) - lowtide.footprint(graph, allocator=allocator).reserved
+
+
 def helps(found: Taken) -> str:
     """What would reserve less, in words that go on after others; empty if nothing is worth a word."""
     settings, reserved = found.better[0] if found.better else ("", found.reserved)
@@ -34,14 +57,37 @@ def helps(found: Taken) -> str:
     return f"; {settings} saves {size_text(saved)}" if saved > _WORTH_WORDS * found.reserved else ""
 
 
-def taken(graph: lowtide.Graph, plan: lowtide.Plan, allocator: str, layout: Layout | None, barrier: int | None) -> Taken:
-    """What the plan takes under these settings of the allocator."""
+def taken(graph: lowtide.Graph, plan: lowtide.Plan, allocator: str, layout: Layout | None, barrier: int | None,
+          state: AllocatorState | None = None) -> Taken:
+    """What the plan takes under these settings of the allocator.  state: of the allocator before the first step; None: it holds nothing."""
     if layout is None:
         found = lowtide.footprint(graph, plan, allocator=allocator)
-        return Taken(found.reserved, found.better)
+        if state is None:
+            return Taken(found.reserved, found.better)
+        reserved = _from_state(graph, plan, allocator, state)
+        return Taken(reserved, [(settings, less) for settings, less in found.better if less < reserved])
     arranged = arrangement(graph, plan, barrier) if layout == "exact" else None
-    events = primed_events(graph, plan, barrier) if arranged is None else arranged_events(graph, plan, barrier, arranged)
+    events = primed_events(graph, plan, barrier, state) if arranged is None \
+        else arranged_events(graph, plan, barrier, arranged, state)
     return Taken(lowtide.replay_allocations(events, allocator)["peaks"]["reserved"])
+
+
+def _from_state(graph: lowtide.Graph, plan: lowtide.Plan | None, allocator: str, state: AllocatorState) -> int:
+    """Bytes that the allocator reserves for steps from a state in which the graph's inputs stand."""
+    inputs = [t for t in graph.tensors if t.producer is None and t.home != "host" and t.bytes]
+    there = sum(t.role not in _KEPT for t in inputs)  # allocations at the beginning of each step, for what stands
+    skip = bool(graph.resident_bytes) + len(inputs)
+    skipped: set[int] = set()
+    events = state.before(graph)
+    for event in lowtide.plan_allocations(graph, plan):
+        if event[0] == "allocate" and skip:
+            skip -= 1
+            skipped.add(event[1])
+        elif event[0] != "free" or event[1] not in skipped:
+            events.append(event)
+        if event[0] == "end_step":
+            skip = there
+    return int(lowtide.replay_allocations(events, allocator)["peaks"]["reserved"])
 
 
 def cuts_one_block(allocator: str) -> bool:
@@ -54,9 +100,10 @@ def cuts_one_block(allocator: str) -> bool:
     return [address for address, _, _ in found[2:]] == expected and found[-1][2] == block
 
 
-def primed_events(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None) -> list[tuple[Any, ...]]:
+def primed_events(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None, state: AllocatorState | None = None) \
+        -> list[tuple[Any, ...]]:
     """What steps of the plan ask of an allocator, after a block for all of it: as lowtide.replay_allocations takes it."""
-    model = _Model(graph, barrier, block_size(graph, plan, barrier), _OTHERS)
+    model = _Model(graph, barrier, block_size(graph, plan, barrier), _OTHERS, state)
     events = own_events(graph, plan, barrier)
     for _ in range(_STEPS):
         for event in events:
@@ -65,9 +112,10 @@ def primed_events(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None)
     return model.events
 
 
-def arranged_events(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None, arranged: Arrangement) -> list[tuple[Any, ...]]:
+def arranged_events(graph: lowtide.Graph, plan: lowtide.Plan, barrier: int | None, arranged: Arrangement,
+                    state: AllocatorState | None = None) -> list[tuple[Any, ...]]:
     """The same of an arrangement in a block and a pool that are the plan's own; plugs have negative ids."""
-    model = _Model(graph, barrier, arranged.block, _OWN)
+    model = _Model(graph, barrier, arranged.block, _OWN, state)
     events = own_events(graph, plan, barrier)
     for _ in range(_STEPS):
         for plugs, group in zip(arranged.plugs, groups(events, arranged.firsts), strict=True):
@@ -83,10 +131,10 @@ class _Model:
     """Events for the model of the allocator: what others allocate, in their pool; then a block, taken and given back, in the pool of
     the plan; then its steps."""
 
-    def __init__(self, graph: lowtide.Graph, barrier: int | None, block: int, pool: int) -> None:
-        self.events: list[tuple[Any, ...]] = []
+    def __init__(self, graph: lowtide.Graph, barrier: int | None, block: int, pool: int, state: AllocatorState | None) -> None:
+        self.events: list[tuple[Any, ...]] = [] if state is None else state.before(graph)
         self._pool, self._plugs, self._base = pool, 0, 0
-        outside = [graph.resident_bytes, *(graph.tensor(t).bytes for t in sorted(outside_of(graph, barrier)))]
+        outside = [] if state is not None else [graph.resident_bytes, *(graph.tensor(t).bytes for t in sorted(outside_of(graph, barrier)))]
         for size in filter(None, outside):
             self.events.append(("allocate", self._base, size, _OTHERS))
             self._base += 1

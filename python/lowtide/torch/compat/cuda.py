@@ -5,9 +5,12 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+_SMALL = 1 << 20  # the largest request of the allocator's small blocks
 
 
 def wait(cycles: int) -> None:
@@ -34,6 +37,13 @@ def allocations_of(run: Callable[[], Any], device: torch.device) -> list[int] | 
         torch.cuda.memory._record_memory_history(None)
     signs = {"alloc": 1, "free_completed": -1}
     return [signs[entry["action"]] * entry["size"] for entry in trace if entry["action"] in signs]
+
+
+def free_workspaces() -> None:
+    """Free the workspaces of cuBLAS; its next products allocate them again.  Not where a CUDA graph or a torch.cuda.MemPool exists: a
+    graph that the user has recorded may write to a workspace."""
+    if all(tuple(segment.get("segment_pool_id", (0, 0))) == (0, 0) for segment in torch.cuda.memory_snapshot()):
+        torch._C._cuda_clearCublasWorkspaces()
 
 
 def allocator_backend() -> str:
@@ -68,6 +78,43 @@ def pool_of(tensor: torch.Tensor) -> tuple[int, ...]:
         if segment["device"] == tensor.device.index and 0 <= address - segment["address"] < segment["total_size"]:
             return tuple(segment.get("segment_pool_id", (0, 0)))
     return (0, 0)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of the caching allocator.  blocks: bytes, and whether they are used, in the order of their addresses.  whole: is it one
+    for large blocks that came from the device at once, and not an expandable one?"""
+
+    blocks: list[tuple[int, bool]]
+    whole: bool
+
+
+def segments(device: torch.device) -> list[Segment]:
+    """The segments of a GPU.  Blocks that tensors of the current stream cannot take count as used: those of other streams and of pools."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    stream = torch.cuda.current_stream(index).cuda_stream
+    found: list[Segment] = []
+    for segment in torch.cuda.memory_snapshot():
+        if segment["device"] != index:
+            continue
+        ours = segment["stream"] == stream and tuple(segment.get("segment_pool_id", (0, 0))) == (0, 0)
+        blocks = [(block["size"], not ours or block["state"] != "inactive") for block in segment["blocks"]]
+        large = segment["segment_type"] == "large"
+        found.append(Segment(_allocatable(blocks, large), large and not segment.get("is_expandable")))
+    return found
+
+
+def _allocatable(blocks: list[tuple[int, bool]], large: bool) -> list[tuple[int, bool]]:
+    """The same bytes in blocks that requests of these sizes make: those of up to 1 MiB come from segments of small blocks, and no other."""
+    made: list[tuple[int, bool]] = []
+    for size, used in blocks:
+        if not large:
+            made += [(min(_SMALL, size - at), used) for at in range(0, size, _SMALL)]
+        elif made and min(size, made[-1][0]) <= _SMALL:
+            made[-1] = made[-1][0] + size, made[-1][1] or used
+        else:
+            made.append((size, used))
+    return made
 
 
 class OwnPool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import torch
 
 import lowtide
 
-from ..compat.cuda import allocator_backend, allocator_settings, pool_of
+from ...frontend.planning.taken import STANDING, AllocatorState
+from ..compat.cuda import allocator_backend, allocator_settings, pool_of, segments
 from .identity import untraced
-
-_KEPT = ("parameter", "state", "constant")  # roles of what is allocated once
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,27 @@ def allocator_of(device: torch.device) -> Allocator:
     return Allocator(settings)
 
 
-def scattered(graph: lowtide.Graph, settings: str, device: torch.device) -> int:
-    """Bytes that the allocator keeps beside what others hold, in segments of which a part is in use, beyond what its model keeps
-    beside the step's own parameters and state.  What is wholly free is given back first: a plan takes its own segments."""
-    torch.cuda.empty_cache()
-    there = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    kept = [graph.resident_bytes, *(t.bytes for t in graph.tensors if t.producer is None and t.role in _KEPT and t.home != "host")]
-    end = lowtide.replay_allocations([("allocate", number, size) for number, size in enumerate(kept) if size], settings)["end"]
-    return int(max(0, there - (end["reserved"] - end["allocated"])))
+def allocator_state(device: torch.device) -> AllocatorState:
+    """What the allocator of a GPU holds now.  Wholly free segments are given back first.
+
+    The model allocates each segment with its blocks in their order, and then frees those that are free.  Blocks of another stream or pool
+    than those of this thread count as used, since a step cannot use them.
+    """
+    with untraced(device):
+        torch.cuda.empty_cache()
+        events, ids = [], itertools.count(STANDING)
+        free: list[int] = []
+        for segment in segments(device):
+            if segment.whole and len(segment.blocks) > 1:
+                whole = next(ids)
+                events += [("allocate", whole, sum(size for size, _ in segment.blocks)), ("free", whole)]
+            for size, used in segment.blocks:
+                number = next(ids)
+                events.append(("allocate", number, size))
+                if not used:
+                    free.append(number)
+        events += [("free", number) for number in free]
+        return AllocatorState(tuple(events), torch.cuda.memory_allocated(device))
 
 
 def _limits_the_process(setting: str) -> bool:

@@ -4,6 +4,9 @@ cuBLAS gets a workspace for each thread and stream at its first product there, 3
 Autograd runs the backward in its own thread, so the first step of a process allocates two workspaces that no plan has counted.
 AOTAutograd disables that thread during tracing; `take_workspaces` enables it for its own backward.  CUDA graphs are recorded in a
 stream of their own, where both threads get another workspace.
+
+A workspace that was allocated within a backward lies in a segment of that step, say the one of its logits, and keeps the whole segment
+from being given back.  So workspaces of earlier steps are freed first.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import functools
 import torch
 from torch.nn import functional as F
 
-from ..compat.cuda import recording_stream
+from ..compat.cuda import free_workspaces, recording_stream
 from .identity import untraced
 
 _SIDE = 32  # of a matrix that a library takes
@@ -24,6 +27,8 @@ _SIDE = 32  # of a matrix that a library takes
 def take_workspaces(device: torch.device, recorded: bool = False) -> None:
     """Run a small product of each kind on the device, forward and backward, once in a process.  recorded: in the stream in which CUDA
     graphs are recorded."""
+    if not recorded:
+        free_workspaces()
     index = torch.cuda.current_device() if recorded and device.index is None else device.index
     with torch.cuda.stream(recording_stream(index)) if recorded else contextlib.nullcontext():
         _multiply(device)

@@ -94,7 +94,8 @@ class NearSizes:
         if scheduled.steps != planned.steps:
             return None
         own = self._constraints.graph(program)
-        limit = self._settings.bytes_of(self._budget, own, program.device) - self._report.beside
+        budget = self._settings.bytes_of(self._budget, own, program.device)
+        limit = budget - self._report.beside
         run = replace(program, graph=scheduled.graph)
         final, plan = self._constraints.graph(run), lowtide.Plan(list(scheduled.steps))
         try:
@@ -103,7 +104,7 @@ class NearSizes:
             return None
         memory = lowtide.simulate(final, plan).memory
         held: dict[str, Any] = held_by(program, scheduled.steps, scheduled.graph, memory, self._constraints)
-        report = replace(self._report, budget=limit, peak=cost.peak, own_peak=own.own_peak, graph=final, plan=plan, known_taken=None, **held)
-        if report.footprint == "reserved" and (report.reserved or 0) > limit:
+        report = replace(self._report, budget=budget, peak=cost.peak, own_peak=own.own_peak, graph=final, plan=plan, known_taken=None, **held)
+        if report.footprint == "reserved" and (report.reserved or 0) > budget:
             return None
         return AtSizes(program, report)

@@ -15,7 +15,7 @@ from torch import fx
 import lowtide
 
 from ...frontend import progress
-from ...frontend.errors import BudgetError, CaptureError, LowtideWarning, some
+from ...frontend.errors import BudgetError, CaptureError, LowtideWarning, size_text, some
 from ...frontend.options import Counted
 from ...frontend.planning.answers import Answers
 from ...frontend.planning.constraints import Constraints
@@ -96,8 +96,8 @@ class Terms:
     """The terms on which a graph is planned.
 
     constraints: the memory of others.  budget: in bytes, None for that of the settings.  start: a known plan.  agreed: the
-    assignment shared with the other graphs of the model, if there is one.  beside: bytes that others hold of a budget of reserved
-    bytes; given: the budget with these.
+    assignment shared with the other graphs of the model, if there is one.  beside: of a budget of reserved bytes, those that lie
+    unused in segments of others; given: the budget with these, where `budget` is without.
     """
 
     constraints: Constraints
@@ -168,8 +168,12 @@ class GraphPlanner:
             if report.exactness.traced != differs:
                 report, same = replace(report, exactness=replace(report.exactness, traced=differs)), None
         else:
-            planned, report = self._planned_by_all(traced, program, settings, terms)
+            try:
+                planned, report = self._planned_by_all(traced, program, settings, terms)
+            except BudgetError as error:
+                raise _with_unused(error, terms.beside) if terms.beside else error
             report.beside = terms.beside
+            report.budget += terms.beside
             report.updated, report.outside = len(self._record.updated), group.outside.count
             report.exactness = replace(report.exactness, traced=differs)
             if self.inner:
@@ -277,14 +281,16 @@ class GraphPlanner:
 
         budget = settings.budget if terms.budget is None else terms.budget
         terms = replace(terms, given=terms.budget)
-        graph = terms.constraints.graph(program)
         ours = counting(counted, terms.constraints)
-        beside = ours.scattered(graph, device)
-        if beside:
+        state = ours.allocator_state(device)
+        if ranks is None:
+            return ours, replace(terms, constraints=replace(terms.constraints, allocator_state=state))
+        beside = 0
+        if state is not None:  # differs between ranks, which search one plan
+            graph = terms.constraints.graph(program)
+            beside = max(0, state.beside(graph, ours.allocator or ""))
             budget = ours.bytes_of(budget, graph, device) - beside
             terms = replace(terms, budget=max(0, budget), beside=beside)
-        if ranks is None:
-            return ours, terms
         link, host_budget = ranks.link(settings.planning(terms.constraints.alone, program.device))
         if link is not None:
             settings = replace(settings, link=link, host_budget=host_budget)
@@ -536,6 +542,13 @@ class GraphPlanner:
         graph = program.graph.edited(resident_bytes=to_plan.resident)
         settings = self._settings.counting(self._settings.default_footprint(traced.device), graph)
         return settings.bytes_of(settings.budget, graph, traced.device)
+
+
+def _with_unused(error: BudgetError, unused: int) -> BudgetError:
+    """A refusal of the budget that is left beside so many bytes, which lie unused in segments of others, as one of the whole budget."""
+    words = (f"{error}.  These are without the {size_text(unused)} ({unused} bytes) that lie unused in the allocator's segments of which "
+             "others use a part; a budget of reserved bytes has to have room for them")
+    return BudgetError(words, error.floor + unused, error.smallest and error.smallest + unused, error.budget and error.budget + unused)
 
 
 def _with_own(report: Report, program: PlannableProgram, own: lowtide.Graph) -> None:
