@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -38,7 +39,24 @@ def take_workspaces(device: torch.device, recorded: bool = False) -> None:
 def _multiply(device: torch.device) -> None:
     with untraced(device), torch.enable_grad(), torch.autocast(device.type, enabled=False), \
             torch.autograd.set_multithreading_enabled(True):
-        for dtype in (torch.float32, torch.bfloat16):
-            weight, bias, x = (torch.zeros(shape, dtype=dtype, device=device, requires_grad=True)
-                               for shape in ((_SIDE, _SIDE), (_SIDE,), (_SIDE, _SIDE)))
-            (F.linear(x, weight, bias) @ weight).sum().backward()
+        _products(device)
+        _ProductsInBackward.apply(torch.zeros(1, device=device, requires_grad=True)).backward()
+
+
+def _products(device: torch.device) -> None:
+    """A product with a bias, for which cuBLASLt has a workspace of its own, and one without."""
+    for dtype in (torch.float32, torch.bfloat16):
+        weight, bias, x = (torch.zeros(shape, dtype=dtype, device=device) for shape in ((_SIDE, _SIDE), (_SIDE,), (_SIDE, _SIDE)))
+        F.linear(x, weight, bias) @ weight
+
+
+class _ProductsInBackward(torch.autograd.Function):
+    """The same products in the thread of backwards, which runs products of the forward where a plan computes them again."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> None:
+        _products(gradient.device)
