@@ -355,6 +355,7 @@ def test_states_that_a_step_makes_do_not_come_from_its_pool(monkeypatch):
         yield
         calls.append("leave")
 
+    monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
     monkeypatch.setattr(torch.cuda, "MemPool", type("MemPool", (), {"id": (0, 7)}))
     monkeypatch.setattr(torch.cuda, "use_mem_pool", use_mem_pool)
     for name in ("endAllocateToPool", "beginAllocateCurrentThreadToPool", "releasePool"):
@@ -373,3 +374,20 @@ def test_states_that_a_step_makes_do_not_come_from_its_pool(monkeypatch):
         step(torch.randn(2, 4))
     step(torch.randn(2, 4))
     assert calls == ["use", "leave"]
+
+
+def test_a_pool_is_made_on_the_device_of_the_step_which_may_not_be_the_current_one(monkeypatch):
+    current, made = [0], []
+
+    @contextlib.contextmanager
+    def device(index):
+        current.append(index)
+        yield
+        current.pop()
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[-1])
+    monkeypatch.setattr(torch.cuda, "device", device)
+    monkeypatch.setattr(torch.cuda, "MemPool", lambda: made.append(current[-1]))
+    cuda.OwnPool(torch.device("cuda", 1))
+    cuda.OwnPool(torch.device("cuda"))
+    assert made == [1, 0] and current == [0]

@@ -122,7 +122,8 @@ class OwnPool:
 
     def __init__(self, device: torch.device) -> None:
         self._device = torch.cuda.current_device() if device.index is None else device.index
-        self._pool = torch.cuda.MemPool()
+        with torch.cuda.device(self._device):  # a pool is of the current device, and only there it lives on between its uses
+            self._pool = torch.cuda.MemPool()
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
