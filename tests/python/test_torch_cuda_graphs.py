@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 from cuda_graph_support import StandIn
 from lowtide.torch.compat.cuda import CudaGraph, recording_stream
+from lowtide.torch.optimizer.graph_updates import GraphUpdates
+from lowtide.torch.optimizer.updater import Updater, step_of_some
 from lowtide.torch.runtime import recorded
 from torch import nn
 from torch_run import alone, equal, fresh, twin
@@ -183,6 +185,32 @@ def test_a_whole_step_is_one_graph(make):
     assert equal(parameters(True), parameters(False))
     assert sum(graph.replays for graph in StandIn.made) == 6
     assert len(StandIn.made) == (2 if "SGD" in str(make(module.parameters())) else 1)  # a number that changes is recorded anew
+
+
+def test_a_fused_optimizer_steps_while_a_graph_is_recorded(monkeypatch):
+    """PyTorch refuses it there unless it is built with capturable=True."""
+    def refuses(self):
+        raise RuntimeError("Attempting CUDA graph capture of step()")
+
+    monkeypatch.setattr(torch.optim.Optimizer, "_accelerator_graph_capture_health_check", refuses)
+    p = nn.Parameter(torch.ones(4))
+    p.grad = torch.ones(4)
+    optimizer = torch.optim.AdamW([p], lr=0.1, fused=True)
+    step_of_some(optimizer, [(optimizer.param_groups[0], [p])])
+    assert (p < 1).all()
+    with pytest.raises(RuntimeError, match="Attempting"):
+        optimizer.step()  # the user's own step asks as ever
+
+
+def test_a_setting_in_a_tensor_on_the_host_is_recorded_anew_when_its_value_changes():
+    """Kernels on another device are given its value, which a record keeps."""
+    for device, is_read in (("meta", True), ("cpu", False)):
+        p, lr = nn.Parameter(torch.empty(4, device=device)), torch.tensor(0.1)
+        updates = GraphUpdates((Updater.of(torch.optim.AdamW([p], lr=lr, fused=device == "cpu", capturable=False)),), slots={0: p})
+        before = updates.read_on_host()
+        assert updates.read_on_host() == before
+        lr.fill_(0.01)
+        assert (updates.read_on_host() != before) == is_read
 
 
 def test_refusals_name_what_does_not_go_with_it(monkeypatch):

@@ -75,9 +75,16 @@ class GraphUpdates:
         return self._assigned
 
     def read_on_host(self) -> Any:
-        """What updates read beside tensors: settings of groups, and the state, in a form that can be compared."""
-        return [(_Same(updater.optimizer.state), [[_Same(value) if isinstance(value, torch.Tensor) else (key, value)
-                                                   for key, value in group.items() if key != "params"]
+        """What updates read beside tensors on the device: settings of groups, and the state, in a form that can be compared.  A setting in
+        a tensor on the host is read there, as a number is."""
+        device = device_among(self.slots.values())
+
+        def of(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            return _Same(value) if value.device.type == device.type else (_Same(value), value.tolist())
+
+        return [(_Same(updater.optimizer.state), [[(key, of(value)) for key, value in group.items() if key != "params"]
                                                   for group in updater.optimizer.param_groups]) for updater in self.updaters]
 
     def check(self, args: tuple[Any, ...], whole: bool) -> None:

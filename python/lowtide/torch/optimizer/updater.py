@@ -14,6 +14,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ..compat.cuda import is_inside_pool, outside_of_pools
+from ..compat.optimizers import never_asks_for_capturable
 from ..step_errors import UpdateError
 from ..tensors.storages import is_dense
 from ..tensors.used_gradient import UsedGradient
@@ -221,6 +222,7 @@ def step_of_some(optimizer: torch.optim.Optimizer, groups: Iterable[InGroup]) ->
     kind = type(optimizer)
     stands_for = object.__new__(kind)
     stands_for.__dict__.update(optimizer.__dict__)
+    never_asks_for_capturable(stands_for)
     stands_for.param_groups = [copy for _, copy in of_step]
     with outside_of_pools() if is_inside_pool() and not _have_state(optimizer, of_step) else contextlib.nullcontext():
         getattr(kind.step, "__wrapped__", kind.step)(stands_for)  # without the profiler's record and the hooks
