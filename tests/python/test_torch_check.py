@@ -9,11 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from cuda_graph_support import StandIn
 from lowtide.torch.check import report
 from lowtide.torch.check.__main__ import main
 from lowtide.torch.check.meanings import FAULTS, NOTES
 from lowtide.torch.check.parent import run_sections
 from lowtide.torch.check.section import Context, DeviceLost, Section
+from lowtide.torch.check.sections import recorded
 from lowtide.torch.check.sections.suites import suites
 from lowtide.torch.check.table import SECTIONS
 from lowtide.torch.check.timeline import merged, overlap
@@ -214,3 +216,38 @@ def test_the_check_runs_on_a_cpu(tmp_path, capsys):
     assert len(rows) == 2 and all(row["equal"] and row["peak_mib"] <= row["budget_mib"] for row in rows)
     assert "attention dropout bf16 80%" in out and f"0 of {len(results)} results are not as they should be." in out
     assert [json.loads(text) for text in (tmp_path / "results.jsonl").read_text().splitlines()] == results
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_the_section_of_cuda_graphs_says_what_is_not_recorded(monkeypatch, refuses):
+    def not_recorded(self, run):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    def measured(run):
+        run()
+        return dict.fromkeys(("before", "peak", "requested", "reserved"), 1 << 20)
+
+    def models(context, *_, **__):
+        torch.manual_seed(0)
+        module = torch.nn.Sequential(*(part for _ in range(6) for part in (torch.nn.Linear(8, 8), torch.nn.Tanh())), MeanOfSquares())
+        return module, (torch.randn(512, 8),)
+
+    monkeypatch.setattr("lowtide.torch.runtime.recorded.CudaGraph", StandIn)
+    monkeypatch.setattr("lowtide.torch.runtime.recorded.DEVICES", ("cpu",))
+    monkeypatch.setattr("lowtide.torch.settings.RECORDED", ("cpu",))
+    monkeypatch.setattr(recorded, "gpt", models)
+    monkeypatch.setattr(recorded, "cuda_peaks", measured)
+    if refuses:
+        monkeypatch.setattr(StandIn, "record", not_recorded)
+    results = []
+    given = context(results.append)
+    recorded._both_sides(given, "eager")
+    recorded._whole_step(given)
+    both, whole = results
+    assert both["equal"] and whole["equal"]
+    assert all(("not recorded" in result["faults"]) == refuses == bool(result["refused"]) for result in results)
+
+
+class MeanOfSquares(torch.nn.Module):
+    def forward(self, x):
+        return x.square().mean()

@@ -187,6 +187,7 @@ def test_allocations_in_one_block_keep_the_bits(name, layout):
     assert bool(held) == (layout == "exact"), "allocations landed where they were planned to"
 
 
+@pytest.mark.filterwarnings("error:lowtide. cuda_graph=True. the step is not recorded")
 @pytest.mark.parametrize("name", ["gpt", "cnn"])
 def test_a_recorded_step_is_laid_out_in_the_memory_of_its_graph(name):
     module, inputs = MODELS[name]()
@@ -221,6 +222,7 @@ def test_fused_kernels_keep_budget_and_bits_on_a_gpu(inner):
     assert measure_peak(lambda: step(*inputs).backward(), held=(tight, inputs)) <= report.budget
 
 
+@pytest.mark.filterwarnings("error:lowtide. cuda_graph=True. the step is not recorded")
 @pytest.mark.parametrize("inner", ["eager", "fused"])
 @pytest.mark.parametrize("name", ["gpt", "gpt_dropout", "cnn"])
 def test_steps_as_cuda_graphs_have_the_same_bits(name, inner):
@@ -232,6 +234,7 @@ def test_steps_as_cuda_graphs_have_the_same_bits(name, inner):
     assert equal(train(mine, inputs, step, steps=6), expected)
 
 
+@pytest.mark.filterwarnings("error:lowtide. cuda_graph=True. the step is not recorded")
 def test_a_whole_step_is_one_cuda_graph():
     module, inputs = MODELS["gpt_dropout"]()
 

@@ -19,6 +19,7 @@ FAULTS = {
     "reserved": "the allocator reserves bytes that differ from its model's by more than 2 %: budgets of reserved bytes may not hold; "
                 "please report it, with results.json",
     "draws": "recomputed dropout draws other numbers here, so plans would change results; please report it",
+    "not recorded": "the step cannot be recorded as a CUDA graph here, and runs as without cuda_graph=True; please report it",
     "tests": "the project's tests fail here: results.json has their output",
     "error": "an exception ended this section: results.json has its traceback",
     "time": "the section reached its time limit; its results so far are above",
