@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.device import limits
+from lowtide.torch.device import limits, rates
 from lowtide.torch.device.identity import identity
 from lowtide.torch.pricing import costs
 from lowtide.torch.pricing.remembered import Remembered
@@ -310,6 +310,20 @@ def test_kernels_that_take_most_of_a_step_are_measured_first(monkeypatch):
     prices = costs.Prices(torch.device("cpu"), None, 1.0, True)
     prices.prepare([product(n) for n in (16, *[128] * 80, 256, 32)])
     assert measured == [128, 256, 32, 16]  # 80 of the second size take longer than one of the largest
+
+
+def test_estimates_on_a_gpu_are_those_of_its_card(monkeypatch):
+    x = torch.empty(1 << 20, dtype=torch.bfloat16)
+    kernel = Kernel(torch.ops.aten.tanh.default, (x,), {}, [x], [x], x)
+    monkeypatch.setattr(costs, "known_as", lambda device: "h100")
+    found = costs.Prices(torch.device("cuda"), None, 1.0, False)
+    assert found._estimate(kernel) == costs.roofline(costs.DEVICES["h100"])(kernel) != costs.roofline(costs.DEVICES["a100"])(kernel)
+
+
+def test_rates_are_measured_with_numbers_that_differ_and_no_generator_moves():
+    before = torch.get_rng_state()
+    made = rates._numbers((64, 64), torch.device("cpu"), torch.bfloat16)
+    assert made.unique().numel() > 30 and torch.equal(torch.get_rng_state(), before)
 
 
 class Clock:

@@ -33,7 +33,7 @@ def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtid
     if on_gpu and not torch.cuda.is_available():
         built = "is built without CUDA: install one that is" if torch.version.cuda is None else "sees no GPU here"
         raise ValueError(f"there is no {device} to measure: torch {torch.__version__} {built}; 'cpu' measures the processor")
-    number = _ones((1,), device)
+    number = _numbers((1,), device)
     launch = ns_of(lambda: number + number, device)
     rates: dict[str, float] = {}
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
@@ -84,12 +84,15 @@ def _ramp(beyond: list[float]) -> int:
     return max(0, int(sorted(beyond)[len(beyond) // 2]))
 
 
-def _ones(shape: tuple[int, ...], device: torch.device, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.full(shape, 0.5, dtype=dtype, device=device)
+def _numbers(shape: tuple[int, ...], device: torch.device, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Random ones: a product of equal numbers draws less power than one of a step, and is up to an eighth faster on a GPU.  The default
+    generator stays as it is."""
+    generator = torch.Generator(device).manual_seed(0)
+    return torch.empty(shape, dtype=dtype, device=device).uniform_(0.25, 0.75, generator=generator)
 
 
 def _product(n: int, dtype: torch.dtype, device: torch.device) -> int:
-    a, b = _ones((n, n), device, dtype), _ones((n, n), device, dtype)
+    a, b = _numbers((n, n), device, dtype), _numbers((n, n), device, dtype)
     return ns_of(lambda: a @ b, device)
 
 
@@ -102,12 +105,12 @@ def _products(dtype: torch.dtype, device: torch.device, launch: int) -> float:
 
 
 def _stream(numbers: int, device: torch.device) -> int:
-    a, b = _ones((numbers,), device), _ones((numbers,), device)
+    a, b = _numbers((numbers,), device), _numbers((numbers,), device)
     made = torch.empty_like(a)  # memory that is new may take longer, and only the first time
     return ns_of(lambda: torch.add(a, b, out=made), device)
 
 
 def _convolution(batch: int, device: torch.device) -> tuple[int, int]:
     """ns, and operations."""
-    x, weight = _ones((batch, 64, 56, 56), device), _ones((64, 64, 3, 3), device)
+    x, weight = _numbers((batch, 64, 56, 56), device), _numbers((64, 64, 3, 3), device)
     return ns_of(lambda: torch.conv2d(x, weight, padding=1), device), 2 * x.numel() * 64 * 9

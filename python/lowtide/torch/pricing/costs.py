@@ -53,7 +53,7 @@ from ..tensors.effects import communicates, is_of_pytorch, may_be_priced
 from ..tensors.operators import DTYPES, Kernel, flagged_as, flags_of, leaves, touched_bytes
 from ..tensors.storages import bytes_of, storage
 
-_FORMAT = 5  # to be raised when what is measured, or how, becomes something else: older figures are not believed
+_FORMAT = 6  # to be raised when what is measured, or how, becomes something else: older figures are not believed
 _RUNS = 9  # at most, after one that is not counted
 _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
@@ -163,8 +163,8 @@ class Prices:
     def __init__(self, device: torch.device, times: Callable[[Kernel], int] | None, seconds: float,
                  real: bool) -> None:
         self._device, self._times, self._seconds, self.real = device, times, seconds, real
-        self._estimate = roofline(DEVICES["cpu" if device.type == "cpu" else "a100"])
-        self._of_collectives = times or roofline(DEVICES[known_as(device)])
+        self._estimate = roofline(DEVICES[known_as(device)])
+        self._of_collectives = times or self._estimate
         self._file = cache.path_of("costs", _FORMAT, *identity(device)) if real else None
         self._known = _known(self._file)
 
