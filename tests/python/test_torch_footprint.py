@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 from lowtide.frontend.errors import size_text
 from lowtide.torch import settings
+from lowtide.torch.api import entry
 from lowtide.torch.device import allocator as allocator_room
 from lowtide.torch.device.allocations import allocations
 from lowtide.torch.device.allocator import Allocator
@@ -217,39 +218,88 @@ def test_the_allocator_of_a_process_is_known_or_it_is_said_why_not(monkeypatch, 
     assert found.settings == expected and unknown in found.unknown and bool(found.unknown) == bool(unknown)
 
 
-@pytest.mark.parametrize(("reserved", "beside"), [(64 * MIB, 0), (264 * MIB, 200 * MIB)])
-def test_segments_that_others_hold_a_part_of_are_no_part_of_a_plan_s_budget(monkeypatch, reserved, beside):
-    """A parameter of 44.5 MiB takes a segment of 46 in the model, as the process has it; beside it there are others."""
-    graph = lowtide.Graph.from_dict({
-        "format": "lowtide-graph", "version": 1, "tick": "ns", "outputs": [1],
-        "tensors": [{"bytes": 89 * MIB // 2, "role": "parameter"}, {"bytes": 4 * MIB}], "ops": [{"inputs": [0], "outputs": [1], "time": 1}]})
-    emptied = []
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(1))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: reserved)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 125 * MIB // 2)
+def segment(*blocks, stream=0, pool=(0, 0), small=False, expandable=False, device=0):
+    """As torch.cuda.memory_snapshot has it.  blocks: bytes, and whether they are used."""
+    return {"device": device, "stream": stream, "segment_pool_id": pool, "segment_type": "small" if small else "large",
+            "is_expandable": expandable, "blocks": [{"size": size, "state": "active_allocated" if used else "inactive"} for size, used in blocks]}
+
+
+def holding(monkeypatch, segments):
+    """A GPU whose allocator holds these segments."""
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: types.SimpleNamespace(cuda_stream=0))
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
+    used = sum(b["size"] for s in segments for b in s["blocks"] if b["state"] != "inactive" and s["device"] == 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: used)
+    return used
+
+
+SCATTERED = [
+    segment((4 * MIB, True), (12 * MIB, False), (4 * MIB, True)), segment((32 * MIB, True), (68 * MIB, False)),
+    segment((3 * MIB, False), (45 * MIB, True)), segment((512, True), (1536, True), (2 * MIB - 2048, False), small=True)]
+ELSEWHERE = [segment((20 * MIB, True), stream=7), segment((6 * MIB, False), (30 * MIB, True), stream=7),
+             segment((20 * MIB, False), pool=(0, 3))]
+
+
+@pytest.mark.parametrize(("segments", "allocator"), [
+    (SCATTERED, ""), (SCATTERED + ELSEWHERE, ""), ([segment((40 * MIB, True), (32 * MIB, False), (8 * MIB, True), expandable=True)], EXPANDABLE)])
+def test_the_model_of_the_allocator_is_brought_into_the_state_of_the_process(monkeypatch, segments, allocator):
+    """What requests take then: they lie in free blocks of this stream, and nowhere else."""
+    used = holding(monkeypatch, [*segments, segment((64 * MIB, True), device=1)])
+    state = allocator_room.allocator_state(torch.device("cuda"))
+    assert state.in_use == used
+    total = sum(b["size"] for s in segments for b in s["blocks"])
+    free = [(s, b["size"]) for s in segments for b in s["blocks"] if b["state"] == "inactive"]
+    ours = [(s, size) for s, size in free if (s["stream"], s["segment_pool_id"]) == (0, (0, 0))]
+    end = lowtide.replay_allocations(state.events, allocator)["end"]
+    assert end["reserved"] == total and end["allocated"] == total - sum(size for _, size in ours)
+    fills = [("allocate", number, size) for number, size in enumerate(size for s, size in ours if s["segment_type"] == "large")]
+    assert lowtide.replay_allocations([*state.events, *fills], allocator)["end"]["reserved"] == total
+    assert lowtide.replay_allocations([*state.events, *fills, ("allocate", 99, 2 * MIB)], allocator)["end"]["reserved"] > total
+
+
+def test_the_state_of_an_allocator_is_read_only_where_plans_are_for_it_and_budgets_limit_reserved_bytes(monkeypatch):
+    holding(monkeypatch, SCATTERED)
+    monkeypatch.setattr(settings, "allocator_of", lambda _: Allocator(""))
     gpu = torch.device("cuda")
-    assert settings.Settings("60%", footprint="reserved", allocator="").scattered(graph, gpu) == beside and emptied == [1]
-    assert settings.Settings("60%", footprint="live", allocator="").scattered(graph, gpu) == 0
+    assert settings.Settings("60%", footprint="reserved", allocator="").allocator_state(gpu) is not None
+    assert settings.Settings("60%", footprint="reserved", allocator=EXPANDABLE).allocator_state(gpu) is None
+    assert settings.Settings("60%", footprint="live", allocator="").allocator_state(gpu) is None
+    assert settings.Settings("60%", footprint="reserved", allocator="").allocator_state(torch.device("cpu")) is None
 
 
-def test_a_budget_includes_what_lies_unused_in_segments_of_others(monkeypatch):
+@pytest.fixture
+def scattered(monkeypatch):
+    """A GPU on which others use a sixth of 288 MiB."""
     on_a_gpu(monkeypatch, Allocator(""))
-    module, x = Net(), torch.randn(16384, 128)
-    _, alone = planned(module, x, budget="80%")
-    torch._dynamo.reset()
-    monkeypatch.setattr(settings.Settings, "scattered", lambda *_: 10 * MIB)
-    _, report = planned(module, x, budget="80%")
-    of_plan = lowtide.footprint(report.graph, report.plan).reserved
-    assert report.beside == 10 * MIB and report.reserved == of_plan + 10 * MIB <= report.budget == alone.budget
-    assert "of reserved bytes, of which 10 MiB lie unused in segments of others" in str(report)
+    with monkeypatch.context() as only:
+        holding(only, [segment((8 * MIB, True), (40 * MIB, False)) for _ in range(6)])
+        state = allocator_room.allocator_state(torch.device("cuda"))
+    monkeypatch.setattr(settings.Settings, "allocator_state", lambda *_: state)
+    return state
 
 
-def test_the_smallest_budget_of_a_refusal_includes_what_lies_unused_in_segments_of_others(monkeypatch):
-    on_a_gpu(monkeypatch, Allocator(""))
+def test_a_plan_keeps_a_budget_of_reserved_bytes_from_the_state_of_the_allocator(scattered):
     module, x = Net(), torch.randn(16384, 128)
-    monkeypatch.setattr(settings.Settings, "scattered", lambda *_: 10 * MIB)
-    with pytest.raises(lowtide.torch.BudgetError, match=r"10 MiB \(10485760 bytes\) that lie unused") as refused:
+    _, report = planned(module, x, budget=320 * MIB)  # mostly within the free blocks
+    assert report.allocator_state is scattered and 288 * MIB <= report.reserved <= report.budget == 320 * MIB
+    assert lowtide.footprint(report.graph, report.plan).reserved > 32 * MIB
+
+
+def test_the_smallest_budget_of_a_refusal_is_kept_from_the_state_of_the_allocator(scattered):
+    module, x = Net(), torch.randn(16384, 128)
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
         planned(module, x, budget="20%")
     torch._dynamo.reset()
     _, report = planned(module, x, budget=refused.value.smallest)
     assert report.reserved <= report.budget == refused.value.smallest
+
+
+def test_what_a_rehearsal_has_copied_is_given_back_to_the_device(monkeypatch):
+    emptied = []
+    monkeypatch.setattr(entry, "gpus_of", lambda *_: [0])
+    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(1))
+    planned(Net(), torch.randn(512, 128), budget="100%")
+    assert emptied == [1]

@@ -6,10 +6,13 @@ A process of its own registers a device that computes nothing, for which the aut
 import json
 import subprocess
 import sys
+import types
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from lowtide.torch.device import workspaces
 
 CARD = """
 import contextlib, json, sys, threading, types
@@ -54,7 +57,7 @@ torch._C._cuda_clearCublasWorkspaces = lambda: freed.append(len(products))
 torch.cuda.memory_allocated = lambda device: 1000 + WORKSPACE * len(set(products))
 
 from lowtide.torch import settings
-from lowtide.torch.device.workspaces import take_workspaces
+from lowtide.torch.device.workspaces import _free_earlier, take_workspaces
 
 
 def backward_thread():
@@ -92,7 +95,7 @@ def stream(of):
 torch.cuda.stream, torch.cuda.Stream, torch.cuda.current_device = stream, lambda index: f"recorded {index}", lambda: 0
 settings.Settings("100%", cuda_graph=True).standing(600, types.SimpleNamespace(type="cuda"), program)
 segments.append({"segment_pool_id": (0, 1)})  # of a CUDA graph, which may write to a workspace
-take_workspaces.__wrapped__(card)
+_free_earlier.__wrapped__()
 print(json.dumps({"freed": freed, "with a bias": with_bias == took,
                   "engine apart": engines != mine, "tracer's": tracers == mine, "took": sorted(took) == sorted([mine, engines]),
                   "standing": standing - 2 * WORKSPACE, "once": again == standing and set(products) == took,
@@ -106,3 +109,17 @@ def test_the_forwards_thread_and_the_engines_have_their_workspaces_before_the_pl
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout.splitlines()[-1]) == {"freed": [0], "with a bias": True, "engine apart": True, "tracer's": True, "took": True, "standing": 400, "once": True,
                                                         "where graphs are recorded": True}
+
+
+def test_a_plan_that_is_made_in_another_stream_has_workspaces_there(monkeypatch):
+    stream, took = [], []
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: types.SimpleNamespace(cuda_stream=stream[-1]))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    monkeypatch.setattr(workspaces, "free_workspaces", lambda: None)
+    monkeypatch.setattr(workspaces, "_multiply", lambda device: took.append((str(device), stream[-1])))
+    workspaces._take.cache_clear()
+    for index, where in ((0, 7), (0, 8), (0, 7), (1, 7)):
+        stream.append(where)
+        workspaces.take_workspaces(torch.device("cuda", index))
+    workspaces._take.cache_clear()
+    assert took == [("cuda:0", 7), ("cuda:0", 8), ("cuda:1", 7)]

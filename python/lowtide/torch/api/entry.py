@@ -212,6 +212,8 @@ def _planned_for(compiled: _Compiled, given: tuple[Any, ...], named: dict[str, A
             group.share_budget(settings)
             compiled = compiled.again()
             compiled.rehearse(given, named)
+    if gpus_of(compiled.plain, given, named):
+        torch.cuda.empty_cache()  # what the rehearsal has copied is the step's to take
     if not compiled.captured_graphs:
         return compiled, ("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
                           "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "

@@ -46,21 +46,20 @@ def allocator_state(device: torch.device) -> AllocatorState:
     The model allocates each segment with its blocks in their order, and then frees those that are free.  Blocks of another stream or pool
     than those of this thread count as used, since a step cannot use them.
     """
-    with untraced(device):
-        torch.cuda.empty_cache()
-        events, ids = [], itertools.count(STANDING)
-        free: list[int] = []
-        for segment in segments(device):
-            if segment.whole and len(segment.blocks) > 1:
-                whole = next(ids)
-                events += [("allocate", whole, sum(size for size, _ in segment.blocks)), ("free", whole)]
-            for size, used in segment.blocks:
-                number = next(ids)
-                events.append(("allocate", number, size))
-                if not used:
-                    free.append(number)
-        events += [("free", number) for number in free]
-        return AllocatorState(tuple(events), torch.cuda.memory_allocated(device))
+    torch.cuda.empty_cache()
+    events, ids = [], itertools.count(STANDING)
+    free: list[int] = []
+    for segment in segments(device):
+        if segment.whole and len(segment.blocks) > 1:
+            whole = next(ids)
+            events += [("allocate", whole, sum(size for size, _ in segment.blocks)), ("free", whole)]
+        for size, used in segment.blocks:
+            number = next(ids)
+            events.append(("allocate", number, size))
+            if not used:
+                free.append(number)
+    events += [("free", number) for number in free]
+    return AllocatorState(tuple(events), torch.cuda.memory_allocated(device))
 
 
 def _limits_the_process(setting: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any
+import threading
 
 import torch
 from torch.nn import functional as F
@@ -24,16 +24,26 @@ from .identity import untraced
 _SIDE = 32  # of a matrix that a library takes
 
 
-@functools.cache
 def take_workspaces(device: torch.device, recorded: bool = False) -> None:
-    """Run a small product of each kind on the device, forward and backward, once in a process.  recorded: in the stream in which CUDA
-    graphs are recorded."""
+    """Run a small product of each kind on the device, forward and backward, once for each thread and stream that plans.  recorded: in
+    the stream in which CUDA graphs are recorded."""
     if not recorded:
-        free_workspaces()
+        _free_earlier()
+    stream = None if recorded or device.type != "cuda" else torch.cuda.current_stream(device).cuda_stream
+    _take(device, recorded, stream, threading.get_ident())
+
+
+@functools.cache
+def _take(device: torch.device, recorded: bool, stream: int | None, thread: int) -> None:
     index = torch.cuda.current_device() if recorded and device.index is None else device.index
     with torch.cuda.stream(recording_stream(index)) if recorded else contextlib.nullcontext():
         _multiply(device)
     torch.cuda.synchronize(device)
+
+
+@functools.cache
+def _free_earlier() -> None:
+    free_workspaces()
 
 
 def _multiply(device: torch.device) -> None:
