@@ -104,6 +104,16 @@ def test_gradients_add_up_and_forwards_that_wait_keep_what_they_saved():
     assert [graph.replays for graph in StandIn.made] == [2 + 1 + 2, 2 + 1 + 2]
 
 
+def test_what_stays_is_handed_out_as_it_is():
+    """A buffer that the forward has written to is not copied out and back in."""
+    side = recorded.Recorded({0}, 2, pytest.fail).forward(lambda args: [args[0].add_(args[1]), args[0] + 1])
+    buffer = torch.zeros(4)
+    for i in range(1, 6):
+        here, made = side([buffer, torch.ones(4)])
+        assert here is buffer and torch.equal(buffer, torch.full((4,), float(i))) and torch.equal(made, buffer + 1)
+    assert [graph.replays for graph in StandIn.made] == [3]
+
+
 def test_results_live_on_and_a_second_backward_is_refused():
     module, inputs = fresh(layers)
     mine, step = optimized(module, inputs, cuda_graph=True)

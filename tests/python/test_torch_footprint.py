@@ -218,6 +218,12 @@ def test_the_allocator_of_a_process_is_known_or_it_is_said_why_not(monkeypatch, 
     assert found.settings == expected and unknown in found.unknown and bool(found.unknown) == bool(unknown)
 
 
+def test_settings_of_the_environment_hold_where_no_others_were_given(monkeypatch):
+    Memory(monkeypatch, "native", PYTORCH_CUDA_ALLOC_CONF="")
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "roundup_power2_divisions:4")
+    assert allocator_room.allocator_of(torch.device("cuda")).settings == "roundup_power2_divisions:4"
+
+
 def segment(*blocks, stream=0, pool=(0, 0), small=False, expandable=False, device=0):
     """As torch.cuda.memory_snapshot has it.  blocks: bytes, and whether they are used."""
     return {"device": device, "stream": stream, "segment_pool_id": pool, "segment_type": "small" if small else "large",

@@ -59,9 +59,9 @@ def allocator_settings() -> str:
     """
     try:
         told = torch.cuda.memory._snapshot()["allocator_settings"]
-        last = str(told["PYTORCH_CUDA_ALLOC_CONF"])
+        last = str(told["PYTORCH_CUDA_ALLOC_CONF"]) or _given_by_environment()  # an empty string has changed nothing
     except (KeyError, RuntimeError, TypeError):
-        return os.environ.get("PYTORCH_ALLOC_CONF", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
+        return _given_by_environment()
     earlier = []
     if told.get("expandable_segments") and "expandable_segments" not in last:
         earlier.append("expandable_segments:True")
@@ -69,6 +69,10 @@ def allocator_settings() -> str:
     if 0 < largest < 1 << 60 and "max_split_size_mb" not in last:
         earlier.append(f"max_split_size_mb:{largest >> 20}")
     return ",".join(filter(None, (*earlier, last)))
+
+
+def _given_by_environment() -> str:
+    return os.environ.get("PYTORCH_ALLOC_CONF", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
 
 
 def pool_of(tensor: torch.Tensor) -> tuple[int, ...]:

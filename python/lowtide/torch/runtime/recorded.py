@@ -1,8 +1,8 @@
 """The sides of a step as CUDA graphs: recorded once, and replayed by one call each.
 
 A graph reads and writes the same memory each time.  So arguments that come in new tensors are copied into tensors of the record's
-own, and results are copied out of the graph's memory.  Parameters and buffers are read where they lie; when one has moved, or a setting
-of an optimizer has changed, the sides are recorded anew.  The first steps run as ever: libraries choose their kernels and take their
+own, and results are copied out of the graph's memory.  Parameters and buffers are read, and written, where they lie, and handed out
+as they are; when one has moved, or a setting of an optimizer has changed, the sides are recorded anew.  The first steps run as ever: libraries choose their kernels and take their
 workspaces then.
 
 What the forward saves lies in memory that both graphs share.  The backward is recorded with the only references to it, so that its
@@ -102,7 +102,9 @@ class Recorded:
         first = next((t for t in saved if _is_on_device(t)), None)
         if first is not None:
             self._is_waiting, self._is_to_come = life_of(first), True
-        return [*(t.clone() if isinstance(t, torch.Tensor) else t for t in results[:self._handed_out]), *saved]
+        assert self._forward is not None, "as it was replayed"
+        through = self._forward.through
+        return [*(t.clone() if isinstance(t, torch.Tensor) and i not in through else t for i, t in enumerate(results[:self._handed_out])), *saved]
 
     def backward(self, run: Run, tangents: int) -> Run:
         def backward(args: list[Any]) -> Any:
@@ -149,10 +151,10 @@ class Recorded:
 
 class _Side:
     """One recorded side.  given: its arguments: tensors of its own, or where they lie.  results: over its memory, which they do not
-    keep."""
+    keep.  through: which results are arguments that lie where they lay, and their places."""
 
-    def __init__(self, graph: CudaGraph, given: list[Any], results: list[Any], copied: list[int]) -> None:
-        self.graph, self._given, self._results, self._copied = graph, given, results, copied
+    def __init__(self, graph: CudaGraph, given: list[Any], results: list[Any], copied: list[int], through: dict[int, int]) -> None:
+        self.graph, self._given, self._results, self._copied, self.through = graph, given, results, copied, through
 
     @staticmethod
     def record(run: Run, args: list[Any], stay: Container[int], graph: CudaGraph, before: list[Any] | None = None) \
@@ -170,14 +172,19 @@ class _Side:
             before.clear()
         results = list(graph.record(lambda: run(all_)))
         over = [tensor_over(t) if _is_on_device(t) else t for t in results]
-        return _Side(graph, given, over, copied), results
+        places = {id(t): i for i, t in enumerate(given) if isinstance(t, torch.Tensor) and i not in copied}
+        through = {k: places[id(t)] for k, t in enumerate(results) if id(t) in places}
+        return _Side(graph, given, over, copied, through), results
 
     def replay(self, args: list[Any]) -> list[Any]:
         for i in self._copied:
             self._given[i].copy_(args[i])
+        results = list(self._results)
+        for k, i in self.through.items():
+            results[k] = args[i]
         args.clear()
         self.graph.replay()
-        return self._results
+        return results
 
 
 def _is_on_device(t: Any) -> bool:
