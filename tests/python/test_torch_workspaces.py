@@ -12,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from lowtide.torch import settings
 from lowtide.torch.device import workspaces
 
 CARD = """
@@ -123,3 +124,12 @@ def test_a_plan_that_is_made_in_another_stream_has_workspaces_there(monkeypatch)
         workspaces.take_workspaces(torch.device("cuda", index))
     workspaces._take.cache_clear()
     assert took == [("cuda:0", 7), ("cuda:0", 8), ("cuda:1", 7)]
+
+
+@pytest.mark.parametrize("cuda_graph", [False, True])
+def test_workspaces_are_taken_beside_a_reserve_too(monkeypatch, cuda_graph):
+    took = []
+    monkeypatch.setattr(settings, "take_workspaces", lambda device, recorded=False: took.append(recorded))
+    given = settings.Settings("100%", reserve="512MB", cuda_graph=cuda_graph)
+    assert given.standing(0, torch.device("cuda"), None) == 512_000_000 and took == [False, True][:1 + cuda_graph]
+    assert given.standing(0, torch.device("cpu"), None) == 512_000_000 and len(took) == 1 + cuda_graph

@@ -313,13 +313,14 @@ class Settings(Options):
 
     def standing(self, known: int, device: torch.device, program: Program) -> int:
         """Bytes outside a graph: `reserve`, or the bytes that a GPU holds beyond `known` and beyond the graph's tensors."""
+        if device.type == "cuda":  # also beside a reserve: or they would be allocated within the step, from a pool of its own if it has one
+            take_workspaces(device)
+            if self.cuda_graph:
+                take_workspaces(device, recorded=True)
         if self.reserved is not None:
             return self.reserved
         if device.type != "cuda":
             return 0
-        take_workspaces(device)
-        if self.cuda_graph:
-            take_workspaces(device, recorded=True)
         beyond = left_over((t.bytes for t in program.graph.tensors), device)
         return max(0, torch.cuda.memory_allocated(device) - known) + beyond
 
