@@ -58,8 +58,10 @@ class Pool:
     @contextlib.contextmanager
     def inside(self):
         self.inside_of += 1
-        yield
-        self.inside_of -= 1
+        try:
+            yield
+        finally:
+            self.inside_of -= 1
 
     def allocate(self, size):
         assert self.inside_of, "what is held comes from the pool"
@@ -213,12 +215,12 @@ def test_with_copies_code_arranges_before_each_fetch_too(stands_in):
     assert fetched and {*fetched} <= {*block.arrangement.firsts} and block.lost == 0
 
 
-@pytest.mark.parametrize("how", ["astray", "exhausted"])
-def test_what_lands_elsewhere_ends_that_steps_arrangement_and_the_next_begins_with_a_new_block(stands_in, how):
+@pytest.mark.parametrize(("how", "number"), [("astray", 4), ("exhausted", 4), ("exhausted", 1)])  # the first allocation is the block
+def test_what_lands_elsewhere_ends_that_steps_arrangement_and_the_next_begins_with_a_new_block(stands_in, how, number):
     torch.manual_seed(0)
     module, x = Net(), torch.randn(8192, 64)
     plain = twin(module)
-    setattr(Pool, how, 4)  # of each pool: in the first point or soon after it
+    setattr(Pool, how, number)  # of each pool: in the first point or soon after it
     step, report = planned(module, x, budget="60%", layout="exact")
     block = Block.latest
     block.expect(report)

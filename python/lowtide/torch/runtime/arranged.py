@@ -2,7 +2,8 @@
 
 An `exact` block is in a memory pool of its own, so that nothing else is allocated from it.  Before each op generated code calls
 `arrange`, which holds what best fit would prefer to the planned offsets (frontend/planning/layout.py).  If something lands elsewhere,
-such as a workspace that no plan has counted, the step goes on without that, and the next one begins with a new block.  A step that is
+such as a workspace that no plan has counted, or there is no room for the block, the step goes on without that, and the next one begins
+with a new block.  A step that is
 recorded as a CUDA graph (recorded.py) has its block in the memory of the graph.
 """
 
@@ -129,9 +130,13 @@ class ArrangedBlock:
             self._own = None
             place = self._place
         if place.address is None:
-            with place.pool.inside():
-                block, place.address = place.pool.allocate(self.arrangement.block)
-                del block
+            try:
+                with place.pool.inside():
+                    block, place.address = place.pool.allocate(self.arrangement.block)
+                    del block
+            except torch.OutOfMemoryError:  # beside what lies elsewhere there is no room for a block as large as the step
+                self._lose()
+                return
         place.arranging = True
 
     def _lose(self) -> None:
