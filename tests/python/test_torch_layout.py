@@ -4,6 +4,7 @@ A stand-in for a pool of a GPU holds what is planned at every point, so that plu
 """
 
 import contextlib
+import inspect
 import weakref
 
 import pytest
@@ -393,3 +394,17 @@ def test_a_pool_is_made_on_the_device_of_the_step_which_may_not_be_the_current_o
     cuda.OwnPool(torch.device("cuda", 1))
     cuda.OwnPool(torch.device("cuda"))
     assert made == [1, 0] and current == [0]
+
+
+@pytest.mark.parametrize(("kind", "state", "is_empty"), [("large", "inactive", True), ("large", "active_allocated", False),
+                                                         ("large", "active_awaiting_free", False), ("small", "active_allocated", True)])
+def test_a_pool_is_empty_without_large_blocks_and_is_asked_for_no_record_of_the_users(monkeypatch, kind, state, is_empty):
+    def snapshot(pool, include_traces):
+        assert pool == (0, 7) and not include_traces
+        return [{"segment_type": kind, "blocks": [{"state": "inactive"}, {"state": state}]}]
+
+    assert {"mempool_id", "include_traces"} <= inspect.signature(torch.cuda.memory_snapshot).parameters.keys()
+    monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
+    monkeypatch.setattr(torch.cuda, "MemPool", type("MemPool", (), {"id": (0, 7)}))
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", snapshot)
+    assert cuda.OwnPool(torch.device("cuda", 0)).is_empty() == is_empty

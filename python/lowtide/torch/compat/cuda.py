@@ -154,7 +154,7 @@ class OwnPool:
         return made, made.data_ptr()
 
     def is_empty(self) -> bool:
-        return not any(block["state"] != "inactive" for segment in torch.cuda.memory_snapshot(self._pool.id)
+        return not any(block["state"] != "inactive" for segment in torch.cuda.memory_snapshot(self._pool.id, include_traces=False)
                        if segment["segment_type"] == "large" for block in segment["blocks"])
 
 

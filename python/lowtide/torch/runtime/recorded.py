@@ -81,7 +81,7 @@ class Recorded:
         try:
             if self._records > _MOST:
                 raise NotRecorded(f"it was recorded {_MOST} times, since its parameters move, or settings of its optimizer change: give a "
-                                  "setting such as lr as a tensor")
+                                  "setting such as lr as a tensor on the device")
             device = next((t.device for t in args if _is_on_device(t)), None)
             if device is None:
                 raise NotRecorded("none of its arguments is on the device")
