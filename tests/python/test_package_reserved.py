@@ -40,7 +40,7 @@ class Planner:
         return self.made(self.smallest)
 
     def run(self, budget, rounds=ROUNDS):
-        return within_reserved(budget, rounds, self.plan, self.leanest)
+        return within_reserved(budget, budget, rounds, self.plan, [self.leanest])
 
 
 def test_a_first_plan_that_fits_is_taken():
@@ -59,6 +59,17 @@ def test_the_plan_with_the_fewest_live_bytes_is_tried_before_giving_up(rounds):
     planner = Planner(500, lambda peak: 1000 if peak == 500 else peak + 600)
     assert planner.run(1000, rounds).peak == 500
     assert planner.asked[-1] == "leanest" and len(planner.asked) <= rounds + 1
+
+
+def test_each_way_to_a_lean_plan_is_tried_before_giving_up():
+    planner = Planner(500, lambda peak: 900 if peak == 600 else peak + 600)
+    found = within_reserved(1000, 1000, 1, planner.plan, [planner.leanest, lambda: planner.made(600)])
+    assert found.peak == 600 and planner.asked == [1000, "leanest"]
+
+
+def test_the_first_plan_may_be_for_another_budget_than_is_kept():
+    planner = Planner(1, lambda peak: peak + 100)  # of what the allocator holds
+    assert within_reserved(1000, 900, 1, planner.plan, [planner.leanest]).peak == 900 and planner.asked == [900]
 
 
 def test_no_plan_says_the_least_of_both_and_what_would_help():
@@ -82,4 +93,4 @@ def test_the_refusal_of_the_search_stands_where_nothing_is_known_of_the_fewest_l
         raise BudgetError("not even without a budget", 0, None, 1000)
 
     with pytest.raises(BudgetError, match="there is none"):
-        within_reserved(1000, ROUNDS, planner.plan, none)
+        within_reserved(1000, 1000, ROUNDS, planner.plan, [none, none])

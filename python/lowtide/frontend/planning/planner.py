@@ -26,7 +26,7 @@ import lowtide
 from ... import cache
 from .. import progress
 from ..errors import BudgetError, CaptureError, LowtideWarning, size_text
-from ..options import Options
+from ..options import Footprint, Options
 from ..program import Program
 from ..techniques import TRANSFORMS, without_transforms
 from . import breakdown
@@ -65,12 +65,13 @@ _ROUNDS = 4  # plans to try for what the allocator reserves, where searches cann
 class Question:
     """A planning question: a program with its constraints.
 
-    limit: the budget in bytes.  smallest: whether to search the plan with the smallest peak.  program: the program that may be transformed;
+    limit: the budget in bytes.  smallest: whether to search the plan with the smallest peak ("live"), or the smallest footprint of those
+    that searches measure ("reserved").  program: the program that may be transformed;
     given: the original one.  graph: with the memory of others.
     """
 
     def __init__(self, program: Program, options: Options, constraints: Constraints, budget: int | None,
-                 smallest: bool = False, answers: Answers | None = None) -> None:
+                 smallest: Footprint | None = None, answers: Answers | None = None) -> None:
         self.given, self.options, self.constraints, self.smallest = program, options, constraints, smallest
         self._answers = answers
         self.terms = options.planning(constraints.alone, program.device)
@@ -78,7 +79,7 @@ class Question:
         self.program = program.splittable() if TRANSFORMS & set(self.terms.get("techniques", ())) else program
         self.graph = constraints.graph(self.program)
         self.limit = options.bytes_of(options.budget if budget is None else budget, self.graph, program.device)
-        self._footprint = {} if smallest else options.measured_by(program.device)
+        self._footprint = {} if smallest == "live" else options.measured_by(program.device)
         self._check_host_budget()
         self._held = constraints.for_copies(self.program) if self.plain_terms else constraints
         held_graph = self.graph if self._held is constraints else self._held.graph(self.program)
@@ -88,7 +89,7 @@ class Question:
         # transforms -> the program and problem made of them
         self._latest: tuple[Transforms, tuple[Program, lowtide.Problem]] = [], (self.program, self.problem)
 
-    def again(self, options: Options, budget: int, smallest: bool = False) -> Question:
+    def again(self, options: Options, budget: int, smallest: Footprint | None = None) -> Question:
         """The same question with other options and another budget."""
         return Question(self.given, options, self.constraints, budget, smallest, self._answers)
 
@@ -277,13 +278,14 @@ def _within_reserved(question: Question, start: lowtide.Plan | None) -> Answer:
     def plan(budget: int) -> Answer:
         return _keeping_the_budget(question if budget == limit else question.again(options, budget), start)
 
-    def leanest() -> Answer:
-        answer = question.again(options, max(limit, question.graph.own_peak), smallest=True).answer(start)
+    def leanest(smallest: Footprint) -> Answer:
+        answer = question.again(options, max(limit, question.graph.own_peak), smallest).answer(start)
         if answer.cost is None:
             raise BudgetError("code cannot make the copies of the plan with the fewest live bytes", 0, None, limit)
         return answer
 
-    return within_reserved(limit, first, rounds, plan, leanest)
+    ways: list[Footprint] = ["live", "reserved"] if options.measured_by(question.program.device) else ["live"]
+    return within_reserved(limit, first, rounds, plan, [functools.partial(leanest, way) for way in ways])
 
 
 def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan | None) -> Answer:
@@ -313,7 +315,7 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
             return known
     words = f"no plan was found that keeps this step within {size_text(limit)} ({limit} bytes) and copies only what code can copy"
     try:
-        answer = question.again(options, limit, smallest=True).answer(start)
+        answer = question.again(options, limit, "live").answer(start)
     except BudgetError as error:
         least = error.smallest
     else:

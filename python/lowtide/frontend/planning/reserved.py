@@ -2,12 +2,12 @@
 
 Searches measure their plans by the model of the allocator (lowtide.plan), so the first plan mostly fits.  But searches begin with an
 allocator that holds nothing; code cannot make every copy of a plan; and allocations in one block are measured as code only.  If a plan takes too much then, plan
-again for a budget that is smaller by the same ratio.  At last take the plan with the fewest live bytes.
+again for a budget that is smaller by the same ratio.  At last take the plan with the fewest live bytes, or with the fewest reserved ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from ..errors import BudgetError, size_text
@@ -27,12 +27,12 @@ class Planned(Protocol):
 Plan = TypeVar("Plan", bound=Planned)
 
 
-def within_reserved(budget: int, first: int, rounds: int, plan: Callable[[int], Plan], leanest: Callable[[], Plan]) -> Plan:
+def within_reserved(budget: int, first: int, rounds: int, plan: Callable[[int], Plan], leanest: Iterable[Callable[[], Plan]]) -> Plan:
     """The first plan found for which the allocator reserves no more than the budget.
 
     first: the budget for the first plan; it differs from `budget` where the allocator already holds segments.  rounds: how many plans
-    to try, at most, before that with the fewest live bytes.  plan: plans for a budget.  leanest: the plan with the fewest live bytes
-    that is found.  Both raise BudgetError.
+    to try, at most, before the leanest.  plan: plans for a budget.  leanest: each gives a plan with few bytes, whatever its time.  All raise
+    BudgetError.
 
     Raises BudgetError if no plan fits.
     """
@@ -47,12 +47,17 @@ def within_reserved(budget: int, first: int, rounds: int, plan: Callable[[int], 
         if tried[-1].taken.reserved <= budget:
             return tried[-1]
         following = min(following - 1, following * budget // tried[-1].taken.reserved)
-    try:
-        tried.append(leanest())
-    except BudgetError as error:
-        raise refused or error from None
-    if tried[-1].taken.reserved <= budget:
-        return tried[-1]
+    for find in leanest:
+        try:
+            tried.append(find())
+        except BudgetError as error:
+            refused = refused or error
+            continue
+        if tried[-1].taken.reserved <= budget:
+            return tried[-1]
+    if not tried:
+        assert refused is not None, "each that found no plan raised it"
+        raise refused
     raise _refusal(budget, tried, refused)
 
 

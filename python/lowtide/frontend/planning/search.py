@@ -119,7 +119,10 @@ class Search:
         return exact if exact is not None and exact.outcome.duration <= _WORTH_BITS * found.outcome.duration else found
 
     def smallest(self) -> tuple[Found, int]:
-        """The same of the smallest peak that was found."""
+        """The same of the smallest peak that was found; of the smallest footprint, without transforms, where the budget limits that."""
+        if self._footprint:
+            outcome = self._leanest(self._problem.graph, {**self._plain_terms, **self._footprint})
+            return Found([], outcome, outcome.peak), outcome.floor or 0
         outcome = self._plan(self._problem, None)
         return self._known() or self._smallest_plan(outcome), outcome.floor or 0
 
