@@ -69,18 +69,25 @@ def clean():
     torch.cuda.empty_cache()
 
 
+def settle():
+    """Wait until the engine's thread has let go of the backward before, whose tensors it may hold for a moment longer."""
+    torch.ones(1, device="cuda", requires_grad=True).sum().backward()
+    torch.cuda.synchronize()
+
+
 def take(name, run, again, recorded):
     """Run a step three times, and say what the last two took; all, where steps are replayed, which allocates nothing."""
     if not recorded:
         run()
         again()
     gc.collect()
-    torch.cuda.synchronize()
+    settle()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     for _ in range(2):
         run()
         again()
+        settle()
     report = lowtide.torch.reports()[-1]
     print(json.dumps({
         "name": name, "allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved(), "peak": report.peak,
