@@ -224,9 +224,9 @@ def test_settings_of_the_environment_hold_where_no_others_were_given(monkeypatch
     assert allocator_room.allocator_of(torch.device("cuda")).settings == "roundup_power2_divisions:4"
 
 
-def segment(*blocks, stream=0, pool=(0, 0), small=False, expandable=False, device=0):
+def segment(*blocks, stream=0, pool=(0, 0), small=False, expandable=False, device=0, address=0):
     """As torch.cuda.memory_snapshot has it.  blocks: bytes, and whether they are used."""
-    return {"device": device, "stream": stream, "segment_pool_id": pool, "segment_type": "small" if small else "large",
+    return {"device": device, "address": address, "total_size": sum(size for size, _ in blocks), "stream": stream, "segment_pool_id": pool, "segment_type": "small" if small else "large",
             "is_expandable": expandable, "blocks": [{"size": size, "state": "active_allocated" if used else "inactive"} for size, used in blocks]}
 
 
@@ -249,7 +249,10 @@ ELSEWHERE = [segment((20 * MIB, True), stream=7), segment((6 * MIB, False), (30 
 
 
 @pytest.mark.parametrize(("segments", "allocator"), [
-    (SCATTERED, ""), (SCATTERED + ELSEWHERE, ""), ([segment((40 * MIB, True), (32 * MIB, False), (8 * MIB, True), expandable=True)], EXPANDABLE)])
+    (SCATTERED, ""), (SCATTERED + ELSEWHERE, ""), ([segment((40 * MIB, True), (12 * MIB, False), (8 * MIB, True), expandable=True),
+      segment((512, True), (2 * MIB - 512, False), small=True, expandable=True, address=1 << 40)], EXPANDABLE),
+    ([segment((34 * MIB, True), (6 * MIB, False), expandable=True),  # beside 40 MiB that are not mapped
+      segment((5 * MIB, False), (15 * MIB, True), expandable=True, address=80 * MIB)], EXPANDABLE)])
 def test_the_model_of_the_allocator_is_brought_into_the_state_of_the_process(monkeypatch, segments, allocator):
     """What requests take then: they lie in free blocks of this stream, and nowhere else."""
     used = holding(monkeypatch, [*segments, segment((64 * MIB, True), device=1)])

@@ -94,17 +94,27 @@ class Segment:
 
 
 def segments(device: torch.device) -> list[Segment]:
-    """The segments of a GPU.  Blocks that tensors of the current stream cannot take count as used: those of other streams and of pools."""
+    """The segments of a GPU by their addresses.  Blocks that tensors of the current stream cannot take count as used: those of other
+    streams and of pools.  What lies between mapped parts of an expandable segment is free, and reserves nothing.
+    """
     index = torch.cuda.current_device() if device.index is None else device.index
     stream = torch.cuda.current_stream(index).cuda_stream
     found: list[Segment] = []
-    for segment in torch.cuda.memory_snapshot():
+    ends: dict[tuple[Any, ...], int] = {}  # of expandable segments
+    for segment in sorted(torch.cuda.memory_snapshot(), key=lambda segment: segment["address"]):
         if segment["device"] != index:
             continue
-        ours = segment["stream"] == stream and tuple(segment.get("segment_pool_id", (0, 0))) == (0, 0)
+        pool, large = tuple(segment.get("segment_pool_id", (0, 0))), segment["segment_type"] == "large"
+        whole = large and not segment.get("is_expandable")
+        if segment.get("is_expandable"):
+            kind = segment["stream"], pool, large
+            gap = segment["address"] - ends.get(kind, segment["address"])
+            if gap:
+                found.append(Segment(_allocatable([(gap, False)], large), whole))
+            ends[kind] = segment["address"] + segment["total_size"]
+        ours = segment["stream"] == stream and pool == (0, 0)
         blocks = [(block["size"], not ours or block["state"] != "inactive") for block in segment["blocks"]]
-        large = segment["segment_type"] == "large"
-        found.append(Segment(_allocatable(blocks, large), large and not segment.get("is_expandable")))
+        found.append(Segment(_allocatable(blocks, large), whole))
     return found
 
 

@@ -59,6 +59,7 @@ def allocator_state(device: torch.device) -> AllocatorState:
             if not used:
                 free.append(number)
     events += [("free", number) for number in free]
+    events.append(("empty_cache",))  # of expandable segments, whose free pages are not mapped
     return AllocatorState(tuple(events), torch.cuda.memory_allocated(device))
 
 
