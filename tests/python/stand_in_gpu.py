@@ -16,13 +16,8 @@ _FLAGS = ["-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden"]
 _OF_CUDA = re.compile(r" U ((?:__cuda|cu[A-Za-z]|nccl[A-Z]|nvml)\w+)")
 _OWN = re.compile(r" T (\w+)")
 _LEFT_ALONE = ("cupti", "cuFile", "nvrtc")  # these work without a card, or say that there is none
-# what PyTorch looks up by name when it needs the driver, beside what its libraries are linked with
-_BY_NAME = """cuCtxFromGreenCtx cuCtxPopCurrent cuCtxPushCurrent cuCtxSetCurrent cuDevResourceGenerateDesc cuDevSmResourceSplitByCount
-cuDeviceGetDevResource cuGreenCtxCreate cuGreenCtxDestroy cuGreenCtxStreamCreate cuMemGetAllocationPropertiesFromHandle
-cuMemImportFromShareableHandle cuMemMap cuMemRetainAllocationHandle cuMemSetAccess cuMemUnmap cuMemsetD32Async cuMulticastAddDevice
-cuMulticastBindMem cuMulticastCreate cuMulticastUnbind cuStreamWriteValue32 nvmlDeviceGetComputeRunningProcesses
-nvmlDeviceGetGpuFabricInfoV nvmlDeviceGetHandleByPciBusId_v2 nvmlDeviceGetNvLinkRemoteDeviceType nvmlDeviceGetNvLinkRemotePciInfo_v2
-nvmlInit_v2 nvmlSystemGetCudaDriverVersion_v2 cuFuncSetAttribute cuFuncSetCacheConfig cuCtxGetLimit cuCtxSetLimit""".split()
+_NAMES = re.compile(rb"\0((?:cu[A-Z]|nvml)\w+)(?=\0)")  # that PyTorch looks up in the driver
+_OF_TRITON = {"cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuCtxSetCurrent", "cuCtxGetLimit", "cuCtxSetLimit"}  # and its launcher
 
 
 def why_not() -> str:
@@ -48,11 +43,13 @@ def build(folder: Path) -> dict[str, str]:
     headers = [f"-isystem{path}" for path in (runtime, cudnn, include)]
     objects = [folder / f"{source.stem}.o" for source in sorted(SOURCES.glob("*.cpp"))]
     _run(*(["g++", *_FLAGS, *headers, "-c", str(SOURCES / f"{made.stem}.cpp"), "-o", str(made)] for made in objects))
-    wanted = {name for library in (Path(torch.__file__).parent / "lib").glob("*.so") for name in _OF_CUDA.findall(_symbols(library, "-D"))}
+    libraries = Path(torch.__file__).parent / "lib"
+    wanted = {name for library in libraries.glob("*.so") for name in _OF_CUDA.findall(_symbols(library, "-D"))}
+    wanted |= {name.decode() for name in _NAMES.findall((libraries / "libc10_cuda.so").read_bytes())} | _OF_TRITON
     own = {name for made in objects for name in _OWN.findall(_symbols(made))}
     stubs = folder / "stubs.cpp"  # what returns success, and does nothing
     stubs.write_text("\n".join(f'extern "C" __attribute__((visibility("default"))) int {name}() {{ return 0; }}'
-                               for name in sorted((wanted | set(_BY_NAME)) - own) if not name.startswith(_LEFT_ALONE)))
+                               for name in sorted(wanted - own) if not name.startswith(_LEFT_ALONE)))
     library = folder / "libcuda.so.1"
     _run(["g++", *_FLAGS, "-shared", f"-Wl,-soname,{library.name}", str(stubs), *map(str, objects), "-o", str(library), "-ldl", "-lpthread"])
     for other in ("libcuda.so", "libnvidia-ml.so.1"):
