@@ -17,15 +17,25 @@ namespace {
 
 using layout::DeviceFootprint;
 
+void require_legal(const Graph& graph, const Plan& plan) {
+  if (const Timeline timeline = simulate(graph, plan); timeline.violation)
+    throw PlanRefused(timeline.violation->reason, timeline.violation->step);
+}
+
+// What unplanned steps ask for, with tensors at home on the host on the device.
+layout::Trace own_trace(const Graph& graph, int steps) {
+  if (!graph.has_tensors_on_host()) return layout::plan_trace(graph, own_plan(graph), steps);
+  return own_trace(Graph(graph).with_homes_on_device(), steps);
+}
+
 DeviceFootprint run(const GraphObject& graph, const std::optional<PlanObject>& plan,
                     const std::string& allocator, int steps, nb::handle memory) {
   const layout::FootprintTerms terms{layout::parse_allocator_settings(allocator), steps,
                                      memory_of(memory)};
   const nb::gil_scoped_release released;
-  const Plan given = plan ? plan->file->plan : own_plan(*graph);
-  if (const Timeline timeline = simulate(*graph, given); timeline.violation)
-    throw PlanRefused(timeline.violation->reason, timeline.violation->step);
-  return layout::footprint(*graph, given, terms);
+  if (!plan) return layout::own_footprint(*graph, terms);
+  require_legal(*graph, plan->file->plan);
+  return layout::footprint(*graph, plan->file->plan, terms);
 }
 
 nb::list allocations(const GraphObject& graph, const std::optional<PlanObject>& plan, int steps) {
@@ -33,10 +43,8 @@ nb::list allocations(const GraphObject& graph, const std::optional<PlanObject>& 
   layout::Trace trace;
   {
     const nb::gil_scoped_release released;
-    const Plan given = plan ? plan->file->plan : own_plan(*graph);
-    if (const Timeline timeline = simulate(*graph, given); timeline.violation)
-      throw PlanRefused(timeline.violation->reason, timeline.violation->step);
-    trace = layout::plan_trace(*graph, given, steps);
+    if (plan) require_legal(*graph, plan->file->plan);
+    trace = plan ? layout::plan_trace(*graph, plan->file->plan, steps) : own_trace(*graph, steps);
   }
   nb::list list;
   for (const layout::TraceEvent& event : trace) {

@@ -49,6 +49,18 @@ TEST_CASE("plan trace: parameters once, inputs and outputs with each step") {
         "+6:10 +7:30 +8:5 +9:7 -9 -7 -8 -6 |");
 }
 
+TEST_CASE("footprint: the unplanned step has on the device what is at home on the host") {
+  const auto sketch = [] {
+    return Sketch({3 * kM, 2 * kM}).op({0}, {1}).parameters({0}).keep({1});
+  };
+  const FootprintTerms terms{AllocatorSettings(), 3, {}};
+  const DeviceFootprint home = own_footprint(sketch().on_host({0}).graph(), terms);
+  const DeviceFootprint device = own_footprint(sketch().graph(), terms);
+  CHECK(home.live == own_peak(sketch().on_host({0}).graph()));
+  CHECK(home.live == device.live);
+  CHECK(home.replay.peaks.reserved == device.replay.peaks.reserved);
+}
+
 TEST_CASE("plan trace: a parameter that comes back from the host keeps what it came back to") {
   const Graph graph =
       Sketch({10, 20, 5}).op({0}, {1}).op({1, 0}, {2}).parameters({0}).keep({2}).graph();

@@ -117,6 +117,8 @@ def test_home(graph):
     with pytest.raises(lowtide.Error, match="tensor 0: its home is the host, and no link brings it"):
         lowtide.plan(distant, "100%", work=1000)
     assert distant.own_peak == graph.own_peak
+    assert lowtide.footprint(distant).steps == lowtide.footprint(graph).steps
+    assert lowtide.plan_allocations(distant) == lowtide.plan_allocations(graph)
     outcome = lowtide.plan(distant, "100%", work=1000, link="1GB/s")
     assert ("prefetch", 0) in outcome.plan.steps and lowtide.verify(distant, outcome.plan)
     again = lowtide.Plan(outcome.plan.steps, machine=outcome.plan.machine)

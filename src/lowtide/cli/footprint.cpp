@@ -60,12 +60,14 @@ Json footprint_json(const layout::DeviceFootprint& found) {
   return json;
 }
 
-// The plan of the file, if it holds; without a file, the unplanned step.
-std::optional<Plan> given_plan(const FootprintArguments& given, const Graph& graph) {
-  if (given.plan.empty()) return own_plan(graph);
-  PlanFile file = load_plan(given.plan);
+// Of the plan in the file, if it holds; without a file, of the unplanned step.
+std::optional<layout::DeviceFootprint> measured(const FootprintArguments& given, const Graph& graph,
+                                                const layout::FootprintTerms& terms) {
+  if (given.plan.empty()) return layout::own_footprint(graph, terms);
+  const PlanFile file = load_plan(given.plan);
   const PlanVerdict verdict = check_plan(graph, file);
-  if (verdict.kind == PlanVerdict::Kind::holds && verdict.cost) return std::move(file.plan);
+  if (verdict.kind == PlanVerdict::Kind::holds && verdict.cost)
+    return layout::footprint(graph, file.plan, terms);
   fmt::print(stderr, "lowtide: {}: {}\n", given.plan,
              verdict.kind == PlanVerdict::Kind::holds ? "the file has no plan" : verdict.reason);
   return {};
@@ -77,14 +79,13 @@ int run(const FootprintArguments& given) {
   terms.steps = given.steps;
   if (!given.memory.empty()) terms.memory = parse_size(given.memory, "--memory");
   const Graph graph = load_named_graph(given.graph);
-  const std::optional<Plan> plan = given_plan(given, graph);
-  if (!plan) return kNotVerified;
-  const layout::DeviceFootprint found = layout::footprint(graph, *plan, terms);
+  const std::optional<layout::DeviceFootprint> found = measured(given, graph, terms);
+  if (!found) return kNotVerified;
   if (given.json)
-    fmt::print("{}\n", footprint_json(found).dump());
+    fmt::print("{}\n", footprint_json(*found).dump());
   else
-    fmt::print("{}", report::footprint_text(found, output_style()));
-  return found.replay.out_of_memory ? kNoPlan : kPlanFound;
+    fmt::print("{}", report::footprint_text(*found, output_style()));
+  return found->replay.out_of_memory ? kNoPlan : kPlanFound;
 }
 
 }  // namespace

@@ -46,4 +46,9 @@ DeviceFootprint footprint(const Graph& graph, const Plan& plan, const FootprintT
   return found;
 }
 
+DeviceFootprint own_footprint(const Graph& graph, const FootprintTerms& terms) {
+  if (!graph.has_tensors_on_host()) return footprint(graph, own_plan(graph), terms);
+  return own_footprint(Graph(graph).with_homes_on_device(), terms);
+}
+
 }  // namespace lowtide::layout

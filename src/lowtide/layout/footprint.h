@@ -41,4 +41,8 @@ struct DeviceFootprint {
 // Throws InputError for a plan that breaks a rule, and as `replay` does.
 DeviceFootprint footprint(const Graph& graph, const Plan& plan, const FootprintTerms& terms);
 
+// The same of the unplanned step, in which tensors at home on the host lie on the device, as for
+// own_peak.
+DeviceFootprint own_footprint(const Graph& graph, const FootprintTerms& terms);
+
 }  // namespace lowtide::layout
