@@ -297,6 +297,35 @@ def test_what_lies_otherwise_than_the_graph_says_is_computed_all_the_same(monkey
     assert torch.equal(run([given])[0], given.sin())
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_result_in_the_memory_of_an_input_that_has_died_is_the_code_s_own(monkeypatch, is_shared):
+    """An allocator gives the same memory out again; a result that does share an input's storage is copied, and the cluster runs op by op."""
+    graph = torch.fx.Graph()
+    graph.output((graph.call_function(torch.ops.aten.sin.default, (graph.placeholder("x"),)),))
+    with torch._subclasses.FakeTensorMode():
+        like = torch.empty(64)
+
+    def code(given):
+        t = given.pop()
+        pointer = t.data_ptr()
+        if is_shared:
+            return [t.sin_()]
+        expected = t.sin()
+        del t
+        made = []
+        while len(made) < 1000 and not (made and made[-1].data_ptr() == pointer):
+            made.append(torch.empty(64))
+        return [made[-1].copy_(expected)]
+
+    monkeypatch.setattr(clusters, "compile_kernels", lambda *_: code)
+    cluster = clusters.Cluster("sine", torch.fx.GraphModule({}, graph), [like], [like], True)
+    kept = torch.randn(64)
+    (result,), run = cluster.first_run([kept.clone()])
+    assert torch.equal(result, kept.sin())
+    assert (cluster.why_not == "results share a storage" and run == cluster.op_by_op) == is_shared
+    assert is_shared or run is code
+
+
 class Blocks(nn.Module):
     def __init__(self, depth):
         super().__init__()

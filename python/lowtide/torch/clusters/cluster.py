@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from ...frontend import progress
 from ...frontend.errors import LowtideWarning
@@ -146,8 +147,10 @@ class Cluster:
             return self.op_by_op(given), self.op_by_op
         if over and not over.holds(sizes):
             over = None
-        taken = {t.untyped_storage().data_ptr() for i, t in enumerate(given[self.sizes:]) if t.numel() and not (over and i == over.given)}
+        before = [(StorageWeakRef(storage), storage.data_ptr()) for i, t in enumerate(given[self.sizes:])
+                  if t.numel() and not (over and i == over.given) for storage in [t.untyped_storage()]]
         results = list(over.run(given) if over else self.run(given))
+        taken = {pointer for ref, pointer in before if not ref.expired()}  # the memory of one that has died is a result's own
         for i, t in enumerate(results):
             pointer = t.untyped_storage().data_ptr()
             if t.numel() and pointer in taken:
