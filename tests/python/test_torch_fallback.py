@@ -1,5 +1,8 @@
 """What no plan can run is said, and runs as without one."""
 
+import gc
+import weakref
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -62,3 +65,17 @@ def test_a_subclass_of_tensor_is_refused_or_falls_back():
     torch._dynamo.reset()
     with pytest.raises(Exception, match="TwoTensor, a subclass of Tensor"):
         planned(module)(x)
+
+
+def test_a_module_that_no_plan_fits_is_let_go():
+    def refused():
+        model = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 1))
+        optimizer = torch.optim.AdamW(model.parameters())
+        with pytest.raises(lowtide.torch.BudgetError):
+            lowtide.torch.step(model, optimizer, (torch.randn(512, 64),), lambda m, x: m(x).square().mean(), budget="5%", costs="cpu")
+        return weakref.ref(model), weakref.ref(optimizer)
+
+    model, optimizer = refused()
+    torch._dynamo.reset()
+    gc.collect()
+    assert model() is None and optimizer() is None

@@ -25,6 +25,14 @@ class BudgetError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.floor, self.smallest, self.budget)
 
+    def with_beside(self, size: int) -> BudgetError:
+        """The same of a budget that also limits so many bytes in segments of others."""
+        if not size:
+            return self
+        return BudgetError(f"{self}; beside these are {size_text(size)} ({size} bytes) in segments of others, which the budget counts",
+                           self.floor + size, None if self.smallest is None else self.smallest + size,
+                           None if self.budget is None else self.budget + size)
+
 
 class CallerError(Exception):
     """Carries an exception of a function of the caller (its cause)."""

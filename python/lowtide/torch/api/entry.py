@@ -202,7 +202,7 @@ def _planned_for(compiled: _Compiled, given: tuple[Any, ...], named: dict[str, A
     if settings.reserve is None and all(p.device.type == "cpu" for p in compiled.plain.parameters()):
         group.held = bytes_held(compiled.plain.state_dict(), tensors_in(given, named))
     with progress.line():
-        compiled.rehearse(given, named)
+        _rehearse(compiled, given, named)
     if compiled.unplanned:
         group.outside.said(len(compiled.unplanned))
         return compiled, no_backward(compiled.unplanned)
@@ -211,7 +211,7 @@ def _planned_for(compiled: _Compiled, given: tuple[Any, ...], named: dict[str, A
             progress.stage("sharing the budget among the graphs")
             group.share_budget(settings)
             compiled = compiled.again()
-            compiled.rehearse(given, named)
+            _rehearse(compiled, given, named)
     if gpus_of(compiled.plain, given, named):
         torch.cuda.empty_cache()  # what the rehearsal has copied is the step's to take
     if not compiled.captured_graphs:
@@ -219,6 +219,14 @@ def _planned_for(compiled: _Compiled, given: tuple[Any, ...], named: dict[str, A
                           "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
                           f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)")
     return compiled, None
+
+
+def _rehearse(compiled: _Compiled, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    try:
+        compiled.rehearse(given, named)
+    except BaseException:
+        vars(compiled).clear()  # the tracer keeps a backend that has raised, and with it would keep the module and its optimizer
+        raise
 
 
 def _know(group: Group, module: torch.nn.Module) -> Group:

@@ -15,7 +15,7 @@ from torch import fx
 import lowtide
 
 from ...frontend import progress
-from ...frontend.errors import BudgetError, CaptureError, LowtideWarning, size_text, some
+from ...frontend.errors import BudgetError, CaptureError, LowtideWarning, some
 from ...frontend.options import Counted
 from ...frontend.planning.answers import Answers
 from ...frontend.planning.constraints import Constraints
@@ -171,7 +171,7 @@ class GraphPlanner:
             try:
                 planned, report = self._planned_by_all(traced, program, settings, terms)
             except BudgetError as error:
-                raise _with_unused(error, terms.beside) if terms.beside else error
+                raise error.with_beside(terms.beside) from None
             report.beside = terms.beside
             report.budget += terms.beside
             report.updated, report.outside = len(self._record.updated), group.outside.count
@@ -542,13 +542,6 @@ class GraphPlanner:
         graph = program.graph.edited(resident_bytes=to_plan.resident)
         settings = self._settings.counting(self._settings.default_footprint(traced.device), graph)
         return settings.bytes_of(settings.budget, graph, traced.device)
-
-
-def _with_unused(error: BudgetError, unused: int) -> BudgetError:
-    """A refusal of the budget that is left beside so many bytes, which lie unused in segments of others, as one of the whole budget."""
-    words = (f"{error}.  These are without the {size_text(unused)} ({unused} bytes) that lie unused in the allocator's segments of which "
-             "others use a part; a budget of reserved bytes has to have room for them")
-    return BudgetError(words, error.floor + unused, error.smallest and error.smallest + unused, error.budget and error.budget + unused)
 
 
 def _with_own(report: Report, program: PlannableProgram, own: lowtide.Graph) -> None:
