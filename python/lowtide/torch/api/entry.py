@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import inspect
 import types
 import weakref
@@ -199,7 +200,10 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
 def _planned_for(compiled: _Compiled, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[_Compiled, str | None]:
     """The compiled module, planned for these arguments; and why it runs without a plan, if it does."""
     settings, group = compiled.settings, compiled.group
-    if settings.reserve is None and all(p.device.type == "cpu" for p in compiled.plain.parameters()):
+    on = {p.device.type for p in compiled.plain.parameters()}
+    if "cuda" in on:
+        gc.collect()  # what nobody can reach, as after a refused budget, is no memory of others
+    if settings.reserve is None and on <= {"cpu"}:
         group.held = bytes_held(compiled.plain.state_dict(), tensors_in(given, named))
     with progress.line():
         _rehearse(compiled, given, named)
