@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import nn
 
 from ...api.entry import optimize
 from ...api.whole_step import step
 from ..bits import alike, compare, on_host, step_from
 from ..language import gpt
-from ..measure import clean, cuda_peaks, least_seconds, percent, times
+from ..measure import Inputs, clean, cuda_peaks, least_seconds, percent, times
 from ..plans import of_peak, of_report, peaks
 from ..section import Context
 
@@ -56,22 +57,9 @@ def _both_sides(context: Context, inner: Any) -> None:
 def _whole_step(context: Context) -> None:
     module, inputs = gpt(context, layers=6, batch=8)
     start = copy.deepcopy(module.state_dict())
-    found = {}
-    facts: dict[str, Any] = {}
-    for recorded in (False, True):
-        clean()
-        module.load_state_dict(start)
-        module.zero_grad(set_to_none=True)
-        optimizer = torch.optim.AdamW(module.parameters(), 1e-3, fused=True)
-        run = step(module, optimizer, inputs, budget="70%", cuda_graph=recorded)
-        torch.manual_seed(2)
-        losses: list[torch.Tensor] = []
-        with _refusals() as refused:
-            # a replay allocates nothing of what the graph does, so the peak is that of the steps before, and of the one that is recorded
-            used = cuda_peaks(lambda: losses.extend(run(*inputs).cpu() for _ in range(_STEPS)))  # noqa: B023
-        found[recorded] = losses, on_host(module.parameters()), 1e3 * least_seconds(lambda: run(*inputs), 6)  # noqa: B023
-        facts = of_report(run.report) | peaks(used, run.report)
-    (losses, parameters, plain_ms), (mine, moved, ms) = found[False], found[True]
+    losses, parameters, plain_ms, _ = _steps_from(start, module, inputs, recorded=False)
+    with _refusals() as refused:
+        mine, moved, ms, facts = _steps_from(start, module, inputs, recorded=True)
     equal = all(map(alike, [*losses, *parameters], [*mine, *moved]))
     context.say("cuda graph, whole step", [*_faults(equal, refused), *of_peak(facts)], refused=refused, equal=equal, ms=round(ms, 2),
                 plain_ms=round(plain_ms, 2), measured_least=percent(ms / plain_ms - 1), **facts)
@@ -89,3 +77,19 @@ def _refusals() -> Iterator[list[str]]:
 
 def _faults(equal: bool, refused: list[str]) -> list[str]:
     return [*([] if equal else ["bits"]), *(["not recorded"] if refused else [])]
+
+
+def _steps_from(start: dict[str, torch.Tensor], module: nn.Module, inputs: Inputs, recorded: bool) \
+        -> tuple[list[torch.Tensor], list[torch.Tensor], float, dict[str, Any]]:
+    """Losses of steps from these parameters, the last parameters, ms of a step, and the facts of its plan."""
+    clean()
+    module.load_state_dict(start)
+    module.zero_grad(set_to_none=True)
+    run = step(module, torch.optim.AdamW(module.parameters(), 1e-3, fused=True), inputs, budget="70%", cuda_graph=recorded)
+    torch.manual_seed(2)
+    losses: list[torch.Tensor] = []
+    # the allocator counts what a graph takes while it is recorded, and nothing of a replay
+    used = max((cuda_peaks(lambda: losses.append(run(*inputs).cpu())) for _ in range(_STEPS)), key=lambda one: one["peak"])
+    parameters = on_host(module.parameters())
+    ms = 1e3 * least_seconds(lambda: run(*inputs), 6)
+    return losses, parameters, ms, of_report(run.report) | peaks(used, run.report)

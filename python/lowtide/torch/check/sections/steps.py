@@ -96,4 +96,6 @@ def _planned(module: nn.Module, optimizer: torch.optim.Optimizer, inputs: Inputs
     except BudgetError as error:
         if not error.smallest:
             raise
-        return step(module, optimizer, inputs, budget=int(error.smallest * 1.01), **options)
+        budget = int(error.smallest * 1.01)
+    clean()  # and no traceback holds what the first attempt had made
+    return step(module, optimizer, inputs, budget=budget, **options)
