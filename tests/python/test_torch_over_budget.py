@@ -356,9 +356,22 @@ def test_copies_of_a_rehearsal_do_not_count_as_memory_beside_a_step(monkeypatch)
 @pytest.mark.parametrize(("segments", "sizes", "expected"), [
     ([{"is_expandable": False}], [1 << 20, 512], 0),
     ([{"is_expandable": False}], [3 << 19, 5 << 20], 2 << 16),
-    ([{}], [3 << 20] * 1000, 16 << 20),
+    ([{}], [3 << 20] * 1000, 1000 << 16),
     ([{"is_expandable": True}], [3 << 20] * 1000, 0)])
 def test_room_is_left_for_what_a_gpu_gives_out_beyond_large_tensors(monkeypatch, segments, sizes, expected):
     monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
+    monkeypatch.setattr(torch.cuda, "get_allocator_backend", lambda: "native")
     left_over = lowtide.torch.tensors.storages.left_over
     assert left_over(sizes, torch.device("cuda")) == expected and left_over(sizes, torch.device("cpu")) == 0
+
+
+def test_an_allocator_that_tells_nothing_of_its_blocks_is_not_asked(monkeypatch):
+    def snapshot(*_, **__):
+        raise RuntimeError("Calling snapshot with backend:cudaMallocAsync is not meaningful")
+
+    monkeypatch.setattr(torch.cuda, "get_allocator_backend", lambda: "cudaMallocAsync")
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", snapshot)
+    monkeypatch.setattr(torch.cuda.memory, "_record_memory_history", snapshot)
+    monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", snapshot, raising=False)
+    assert lowtide.torch.tensors.storages.left_over([3 << 20], torch.device("cuda")) == 0
+    assert lowtide.torch.compat.cuda.allocations_of(lambda: None, torch.device("cuda")) is None

@@ -69,7 +69,7 @@ class Settings(Options):
     """Options of torch.compile(options={...}) and lowtide.torch.optimize(...): those of a planner, and these.
 
     reserve: bytes outside of the graph (existing gradients, other models, a loss computed outside; an int or "512MB").  Default on a
-        GPU: the bytes allocated beyond the graph's own inputs at compile time, and up to 16 MiB for the allocator's rounding
+        GPU: the bytes allocated beyond the graph's own inputs at compile time, and 64 KiB of each large tensor for the allocator's rounding
         (tensors/storages.py: left_over).  On a CPU: the bytes that earlier graphs of the model have saved.
     optimizer: a torch.optim optimizer, its class or its name, or a list of optimizers that share no parameter; plans count
         their state.

@@ -21,10 +21,11 @@ def wait(cycles: int) -> None:
 def allocations_of(run: Callable[[], Any], device: torch.device) -> list[int] | None:
     """Bytes of each allocation that `run` makes on a GPU, and of each free as a negative number, in their order.
 
-    None if the user records the process's memory (torch.cuda.memory._record_memory_history), since this call would end that record.
+    None if the user records the process's memory (torch.cuda.memory._record_memory_history), since this call would end that record,
+    and for allocators that keep none.
     """
     enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
-    if enabled is None or enabled():
+    if enabled is None or allocator_backend() != "native" or enabled():
         return None
     torch.cuda.memory._record_memory_history("all", context=None, clear_history=True)
     try:
