@@ -408,3 +408,12 @@ def test_a_pool_is_empty_without_large_blocks_and_is_asked_for_no_record_of_the_
     monkeypatch.setattr(torch.cuda, "MemPool", type("MemPool", (), {"id": (0, 7)}))
     monkeypatch.setattr(torch.cuda, "memory_snapshot", snapshot)
     assert cuda.OwnPool(torch.device("cuda", 0)).is_empty() == is_empty
+
+
+@pytest.mark.parametrize("options, expected", [({}, [False]), ({"layout": "exact"}, [False]), ({"cuda_graph": True}, [False, True])])
+def test_workspaces_of_libraries_are_no_part_of_a_step_s_own_memory(monkeypatch, options, expected):
+    """What is beside the plan may be given; the first product would still take its workspace from the block, or from a graph's memory."""
+    taken = []
+    monkeypatch.setattr(settings, "take_workspaces", lambda device, recorded=False: taken.append(recorded))
+    assert settings.Settings("60%", reserve=5, **options).standing(0, torch.device("cuda"), None) == 5
+    assert taken == expected
