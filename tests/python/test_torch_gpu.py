@@ -61,7 +61,7 @@ def train(module, inputs, step, steps=3):
 
 def planned(module, inputs, budget, **options):
     torch._dynamo.reset()
-    options = {"costs": "measured", "fallback": "error", "reserve": 0} | options
+    options = {"costs": "measured", "fallback": "error", "reserve": 0, "footprint": "live"} | options  # earlier tests leave segments
     return lowtide.torch.optimize(module, inputs, budget=budget, **options), lowtide.torch.reports()[-1]
 
 
@@ -251,7 +251,7 @@ def test_a_whole_step_is_one_cuda_graph():
         torch._dynamo.reset()
         mine = twin(module)
         optimizer = torch.optim.AdamW(mine.parameters(), 1e-3, fused=True)
-        step = lowtide.torch.step(mine, optimizer, inputs, budget="80%", footprint="live", cuda_graph=cuda_graph)
+        step = lowtide.torch.step(mine, optimizer, inputs, budget="90%", footprint="live", cuda_graph=cuda_graph)
         torch.manual_seed(1)
         return [*(step(*inputs).cpu() for _ in range(6)), *(p.detach().cpu() for p in mine.parameters())]
 
