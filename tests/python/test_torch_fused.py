@@ -299,7 +299,7 @@ def test_what_lies_otherwise_than_the_graph_says_is_computed_all_the_same(monkey
 
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_a_result_in_the_memory_of_an_input_that_has_died_is_the_code_s_own(monkeypatch, is_shared):
-    """An allocator gives the same memory out again; a result that does share an input's storage is copied, and the cluster runs op by op."""
+    """Allocators give the same memory out again; a result that shares an input's storage is copied, and its cluster runs op by op."""
     graph = torch.fx.Graph()
     graph.output((graph.call_function(torch.ops.aten.sin.default, (graph.placeholder("x"),)),))
     with torch._subclasses.FakeTensorMode():
