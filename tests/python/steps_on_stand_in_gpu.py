@@ -6,11 +6,10 @@ import json
 import sys
 import warnings
 
+import lowtide.torch
 import torch
 import torch.nn.functional as F
 from torch import nn
-
-import lowtide.torch
 
 warnings.simplefilter("ignore", lowtide.torch.LowtideWarning)
 torch.set_num_threads(1)

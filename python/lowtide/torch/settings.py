@@ -16,10 +16,9 @@ import lowtide
 from ..frontend import defaults
 from ..frontend.errors import LowtideWarning, size_text
 from ..frontend.options import Counted, Options, PlannerOptions, link_text
-from ..frontend.planning.taken import cuts_one_block
+from ..frontend.planning.taken import AllocatorState, cuts_one_block
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
-from ..frontend.planning.taken import AllocatorState
 from ..frontend.techniques import bytes_of, names_offload
 from .device.allocator import Allocator, allocator_of, allocator_state
 from .device.host import host_limit, host_of
