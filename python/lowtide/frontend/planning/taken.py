@@ -41,8 +41,11 @@ class AllocatorState:
 
     def before(self, graph: lowtide.Graph) -> list[tuple[Any, ...]]:
         """Events before the first step: what stands, and what the graph counts as standing and has not been allocated yet."""
-        missing = graph.resident_bytes + sum(graph.tensor(t).bytes for t in outside_of(graph, None)) - self.in_use
-        return [*self.events, *([("allocate", STANDING - 1, missing)] if missing > 0 else [])]
+        outside = [graph.tensor(t) for t in sorted(outside_of(graph, None))]
+        missing = graph.resident_bytes + sum(t.bytes for t in outside) - self.in_use
+        made = [t.bytes for t in outside if t.role == "state" and t.bytes]  # by the first step, each by itself
+        pieces = [*made, missing - sum(made)] if missing >= sum(made) else [missing]
+        return [*self.events, *(("allocate", STANDING - 1 - place, size) for place, size in enumerate(pieces) if size > 0)]
 
     def beside(self, graph: lowtide.Graph, allocator: str) -> int:
         """Bytes that the allocator reserves for the step without a plan from this state, more than from the beginning; below zero if

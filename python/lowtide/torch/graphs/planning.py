@@ -234,6 +234,8 @@ class GraphPlanner:
         if self.updates:
             self.updates.slots = {i: inputs[i] for i in taken}
             self.updates.homes = list(program.homes().values())
+            self.updates.places.learn((slot, program.graph.tensor(t).bytes) for t, (slot, _) in program.states().items()
+                                      if program.graph.tensor(t).home != "host")
         if any(map(is_marked, traced.joint.graph.nodes)):
             self.say_once("marks", MARKS)
         if group.options is not None:  # or the model is known, and what stands in for results of other graphs is none of it

@@ -67,13 +67,16 @@ class Program:
         """Does its forward make the updates?"""
         return self.assumed_tangent is not None and self.updates is not None
 
-    def homes(self) -> dict[int, tuple[int, str]]:
-        """The tensors of an optimizer's state whose home is the host: the input that is their parameter, and their name."""
+    def states(self) -> dict[int, tuple[int, str]]:
+        """The tensors of an optimizer's state: the input that is their parameter, and their name."""
         emitters: list[Any] = [run.emitter for run in self.runs]
         updates = [(op, emitter) for op, emitter in enumerate(emitters) if getattr(emitter, "states", ())]
         return {tensor: (update.slot, name) for op, update in updates
-                for tensor, name in zip(self.graph.op(op).inputs[-len(update.states):], update.states, strict=True)
-                if self.graph.tensor(tensor).home == "host"}
+                for tensor, name in zip(self.graph.op(op).inputs[-len(update.states):], update.states, strict=True)}
+
+    def homes(self) -> dict[int, tuple[int, str]]:
+        """Those whose home is the host."""
+        return {tensor: state for tensor, state in self.states().items() if self.graph.tensor(tensor).home == "host"}
 
     def movable(self) -> set[int]:
         """The tensors that code can send to the host: a state whose home is there, and what one node alone makes, under one

@@ -1,0 +1,81 @@
+"""Memory that is held for the state of an optimizer before its first step."""
+
+import types
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lowtide.torch.optimizer import state_places
+from lowtide.torch.optimizer.state_places import StatePlaces, TensorsInPlaces
+from torch import nn
+from torch_run import equal
+
+OPTIMIZERS = {
+    "AdamW": lambda p: torch.optim.AdamW(p), "amsgrad": lambda p: torch.optim.AdamW(p, amsgrad=True),
+    "fused": lambda p: torch.optim.AdamW(p, fused=True), "foreach": lambda p: torch.optim.AdamW(p, foreach=True),
+    "momentum": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), "NAdam": lambda p: torch.optim.NAdam(p),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, momentum=0.9, centered=True), "Rprop": lambda p: torch.optim.Rprop(p)}
+
+
+def parameters(seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    made = [nn.Parameter(torch.randn(shape, generator=generator)) for shape in ((70, 9), (200, 30), (310,))]
+    made[1] = nn.Parameter(made[1].detach().t())  # whose strides the state has too
+    for p in made:
+        p.grad = torch.randn(p.shape, generator=generator)
+    return made
+
+
+def state_of(optimizer, some):
+    return [t for p in some for t in optimizer.state[p].values() if isinstance(t, torch.Tensor)]
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_state_in_its_places_is_that_of_the_optimizer_to_the_bit_and_lies_there(kind):
+    mine, plain = parameters(), parameters()
+    of_plain, of_mine = OPTIMIZERS[kind](plain), OPTIMIZERS[kind](mine)
+    of_plain.step()
+    sizes = [t.untyped_storage().nbytes() for t in state_of(of_plain, plain) if t.dim()]
+    places = [torch.full((-(-size // 512) * 512,), 85, dtype=torch.uint8) for size in sizes]
+    addresses = {place.data_ptr() for place in places}
+    with TensorsInPlaces(places):
+        of_mine.step()
+    assert {t.data_ptr() for t in state_of(of_mine, mine) if t.dim()} == addresses
+    for _ in range(2):
+        assert equal(mine, plain)
+        for a, b in zip(state_of(of_mine, mine), state_of(of_plain, plain), strict=True):
+            assert torch.equal(a, b) and a.stride() == b.stride() and a.dtype == b.dtype
+        of_plain.step()
+        of_mine.step()
+
+
+def test_tensors_of_other_sizes_or_devices_are_made_as_ever():
+    place = torch.full((1024,), 85, dtype=torch.uint8)
+    with TensorsInPlaces([place]):
+        other, meta = torch.zeros(300), torch.zeros(256, device="meta")
+        inside = torch.zeros(250)
+        again = torch.zeros(250)
+    assert inside.data_ptr() == place.data_ptr() and meta.device.type == "meta"
+    assert place.data_ptr() not in (other.data_ptr(), again.data_ptr()) and not torch.cat([inside, other, again]).any()
+
+
+class OnGpu(torch.Tensor):
+    """A parameter that says that it is on a GPU."""
+
+    is_cuda = True
+
+
+def test_places_are_held_from_the_first_forward_to_the_update_for_large_state_that_is_missing(monkeypatch):
+    monkeypatch.setattr(state_places, "_LARGE", 1000)
+    made = [p.detach().as_subclass(OnGpu) for p in parameters()]
+    has_state, plain = made[0], parameters()[0]
+    updater = types.SimpleNamespace(optimizer=types.SimpleNamespace(state={has_state: {"exp_avg": 1}}))
+    places = StatePlaces()
+    places.learn([(0, 2000), (1, 24000), (1, 24064), (2, 512), (3, 5000)])
+    places.hold({0: has_state, 1: made[1], 2: made[2], 3: plain}, [updater])
+    assert {slot: [place.numel() for place in held] for slot, held in places._held.items()} == {1: [24000, 24064]}
+    places.hold({0: has_state, 1: made[1]}, [updater])  # later forwards allocate nothing
+    with places.used_for([0, 1]) as mode:
+        assert isinstance(mode, TensorsInPlaces) and not places._held
+    assert not isinstance(places.used_for([0, 1]), TensorsInPlaces)
