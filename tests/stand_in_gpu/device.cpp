@@ -171,6 +171,12 @@ LOWTIDE_CALL cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* funct
   return cudaSuccess;
 }
 
+LOWTIDE_CALL void __cudaRegisterFunction(void**, const char* function, char*, const char* name, int,
+                                         uint3*, uint3*, dim3*, dim3*, int*) {
+  const std::lock_guard lock(gpu().lock);
+  if (name != nullptr && std::strstr(name, "spin_kernel") != nullptr) gpu().spin = function;
+}
+
 LOWTIDE_CALL char __cudaInitModule(void**) { return 1; }
 
 LOWTIDE_CALL void** __cudaRegisterFatBinary(void*) {

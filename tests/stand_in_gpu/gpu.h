@@ -25,6 +25,7 @@ inline constexpr double kBandwidth = 2400;  // bytes a nanosecond
 inline constexpr double kLink = 55;         // the same of each direction of the link to the host
 inline constexpr double kSingle = 35e3;     // operations a nanosecond, in f32
 inline constexpr double kHalf = 450e3;      // in f16 and bf16
+inline constexpr double kClock = 1.98;      // cycles a nanosecond
 inline constexpr double kLaunch = 1500;     // of a kernel that does nothing
 inline constexpr std::size_t kSegment = 2 << 20;  // to which addresses are aligned
 
@@ -62,6 +63,7 @@ struct Gpu {
   unsigned long long captures_begun = 0;
   std::map<std::uintptr_t, std::size_t> device, host;  // address -> bytes; of pinned memory
   std::size_t used = 0;
+  const void* spin = nullptr;     // the kernel of torch.cuda._sleep, which takes a number of cycles
   double busy_until[2] = {0, 0};  // the directions of the link: to the device, to the host
 
   Stream& stream(cudaStream_t handle);

@@ -22,6 +22,13 @@ cudaError_t launch(dim3 grid, dim3 block, cudaStream_t stream) {
   return cudaSuccess;
 }
 
+cudaError_t launch(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                   cudaStream_t stream) {
+  if (kernel != gpu().spin) return launch(grid, block, stream);
+  queue(stream, static_cast<double>(*static_cast<std::int64_t*>(arguments[0])) / kClock);
+  return cudaSuccess;
+}
+
 }  // namespace
 
 LOWTIDE_CALL cudaError_t cudaStreamCreateWithPriority(cudaStream_t* made, unsigned, int priority) {
@@ -229,9 +236,9 @@ LOWTIDE_CALL cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*,
 
 // ---- kernels
 
-LOWTIDE_CALL cudaError_t cudaLaunchKernel(const void*, dim3 grid, dim3 block, void**, std::size_t,
-                                          cudaStream_t stream) {
-  return launch(grid, block, stream);
+LOWTIDE_CALL cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block,
+                                          void** arguments, std::size_t, cudaStream_t stream) {
+  return launch(kernel, grid, block, arguments, stream);
 }
 
 LOWTIDE_CALL cudaError_t cudaLaunchCooperativeKernel(const void*, dim3 grid, dim3 block, void**,
@@ -239,9 +246,9 @@ LOWTIDE_CALL cudaError_t cudaLaunchCooperativeKernel(const void*, dim3 grid, dim
   return launch(grid, block, stream);
 }
 
-LOWTIDE_CALL cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3 grid, dim3 block, void**,
-                                            std::size_t, cudaStream_t stream) {
-  return launch(grid, block, stream);
+LOWTIDE_CALL cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
+                                            void** arguments, std::size_t, cudaStream_t stream) {
+  return launch(reinterpret_cast<const void*>(kernel), grid, block, arguments, stream);
 }
 
 LOWTIDE_CALL cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void*,
