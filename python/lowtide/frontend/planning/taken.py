@@ -17,6 +17,7 @@ from .own_events import Event, outside_of, own_events
 _KEPT = ("parameter", "state", "constant")  # roles of what is allocated once, not in each step
 _STEPS = 6  # of training, over which reserved bytes grow
 _OWN, _OTHERS = 1, 0  # pools of the model
+_SMALL = 1 << 20  # bytes of small blocks, for parts of workspaces that a graph has as one large one
 STANDING = 1 << 40  # the least id of what stands
 _WORTH_WORDS = 0.01  # of what is reserved, that other settings save
 
@@ -44,7 +45,7 @@ class AllocatorState:
         outside = [graph.tensor(t) for t in sorted(outside_of(graph, None))]
         missing = graph.resident_bytes + sum(t.bytes for t in outside) - self.in_use
         made = [t.bytes for t in outside if t.role == "state" and t.bytes]  # by the first step, each by itself
-        pieces = [*made, missing - sum(made)] if missing >= sum(made) else [missing]
+        pieces = [_SMALL, *made, missing - sum(made)] if missing >= sum(made) else [_SMALL, missing]
         return [*self.events, *(("allocate", STANDING - 1 - place, size) for place, size in enumerate(pieces) if size > 0)]
 
     def beside(self, graph: lowtide.Graph, allocator: str) -> int:
