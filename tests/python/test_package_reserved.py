@@ -94,3 +94,6 @@ def test_the_refusal_of_the_search_stands_where_nothing_is_known_of_the_fewest_l
 
     with pytest.raises(BudgetError, match="there is none"):
         within_reserved(1000, 1000, ROUNDS, planner.plan, [none, none])
+    with pytest.raises(BudgetError, match="there is none; of the budget of .*1000 bytes. the allocator holds the rest") as refused:
+        within_reserved(1000, 900, ROUNDS, planner.plan, [none])
+    assert refused.value.budget == 1000 and refused.value.smallest == 2100

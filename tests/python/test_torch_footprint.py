@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 from lowtide.frontend.errors import size_text
+from lowtide.frontend.planning.taken import AllocatorState
 from lowtide.torch import settings
 from lowtide.torch.api import entry
 from lowtide.torch.device import allocator as allocator_room
@@ -274,8 +275,22 @@ def test_the_state_of_an_allocator_is_read_only_where_plans_are_for_it_and_budge
     gpu = torch.device("cuda")
     assert settings.Settings("60%", footprint="reserved", allocator="").allocator_state(gpu) is not None
     assert settings.Settings("60%", footprint="reserved", allocator=EXPANDABLE).allocator_state(gpu) is None
+    rounding = "roundup_power2_divisions:4"
+    monkeypatch.setattr(settings, "allocator_of", lambda _: Allocator(rounding))
+    assert settings.Settings("60%", footprint="reserved", allocator=rounding).allocator_state(gpu) is None
+    monkeypatch.setattr(settings, "allocator_of", lambda _: Allocator(""))
     assert settings.Settings("60%", footprint="live", allocator="").allocator_state(gpu) is None
     assert settings.Settings("60%", footprint="reserved", allocator="").allocator_state(torch.device("cpu")) is None
+
+
+@pytest.mark.parametrize("home", ["device", "host"])
+def test_a_step_from_an_allocator_that_holds_nothing_takes_no_more(home):
+    state = {"bytes": 100 * MIB, "role": "state", **({"home": "host"} if home == "host" else {})}
+    graph = lowtide.Graph.from_dict({
+        "format": "lowtide-graph", "version": 1, "tick": "ns", "outputs": [4],
+        "tensors": [{"bytes": 4 * MIB, "role": "input"}, state, {"bytes": 30 * MIB, "role": "parameter"}, {"bytes": 50 * MIB}, {"bytes": 4}],
+        "ops": [{"inputs": [0, 2], "outputs": [3], "time": 1}, {"inputs": [1, 3], "outputs": [4], "time": 1}]})
+    assert abs(AllocatorState((), 0).beside(graph, "")) <= 20 * MIB  # a segment of small tensors
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Memory that is held for the state of an optimizer before its first step."""
 
+import gc
 import types
 
 import pytest
@@ -66,16 +67,34 @@ class OnGpu(torch.Tensor):
     is_cuda = True
 
 
-def test_places_are_held_from_the_first_forward_to_the_update_for_large_state_that_is_missing(monkeypatch):
+@pytest.fixture
+def places(monkeypatch):
+    """Of parameters that say that they are on a GPU, the first of which has state."""
     monkeypatch.setattr(state_places, "_LARGE", 1000)
     made = [p.detach().as_subclass(OnGpu) for p in parameters()]
-    has_state, plain = made[0], parameters()[0]
-    updater = types.SimpleNamespace(optimizer=types.SimpleNamespace(state={has_state: {"exp_avg": 1}}))
-    places = StatePlaces()
-    places.learn([(0, 2000), (1, 24000), (1, 24064), (2, 512), (3, 5000)])
-    places.hold({0: has_state, 1: made[1], 2: made[2], 3: plain}, [updater])
-    assert {slot: [place.numel() for place in held] for slot, held in places._held.items()} == {1: [24000, 24064]}
-    places.hold({0: has_state, 1: made[1]}, [updater])  # later forwards allocate nothing
-    with places.used_for([0, 1]) as mode:
-        assert isinstance(mode, TensorsInPlaces) and not places._held
-    assert not isinstance(places.used_for([0, 1]), TensorsInPlaces)
+    optimizer = types.SimpleNamespace(state={made[0]: {"exp_avg": 1}})
+    return StatePlaces(optimizer), made
+
+
+def test_places_are_held_from_the_first_forward_to_the_update_for_large_state_that_is_missing(places):
+    places, made = places
+    sizes = [(made[0], [2000]), (made[1], [24000, 24064]), (made[2], [512]), (parameters()[0], [5000])]
+    places.hold(sizes)
+    assert places.bytes == 24000 + 24064
+    held = [place.data_ptr() for _, some in places._held.items() for place in some]
+    places.hold(sizes[::-1])  # another graph of the same parameters
+    assert [place.data_ptr() for _, some in places._held.items() for place in some] == held
+    with places.used_for(made[:1]):
+        assert places.bytes == 24000 + 24064
+    with places.used_for(made[:2]) as mode:
+        assert isinstance(mode, TensorsInPlaces) and places.bytes == 0
+    assert not isinstance(places.used_for(made[:2]), TensorsInPlaces)
+
+
+def test_places_of_a_parameter_that_is_gone_are_given_up(places):
+    places, made = places
+    places.hold([(made[1], [24000])])
+    assert places.bytes == 24000
+    made.clear()
+    gc.collect()
+    assert places.bytes == 0

@@ -54,6 +54,7 @@ card = torch.device("card")
 torch.cuda.synchronize = lambda device: None
 segments = []
 torch.cuda.memory_snapshot = lambda: segments
+torch.cuda.get_allocator_backend = lambda: "native"
 torch._C._cuda_clearCublasWorkspaces = lambda: freed.append(len(products))
 torch.cuda.empty_cache = lambda: freed.append("cache")
 torch.cuda.memory_allocated = lambda device: 1000 + WORKSPACE * len(set(products))
@@ -111,6 +112,15 @@ def test_the_forwards_thread_and_the_engines_have_their_workspaces_before_the_pl
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout.splitlines()[-1]) == {"freed": [0, "cache"], "with a bias": True, "engine apart": True, "tracer's": True, "took": True, "standing": 400, "once": True,
                                                         "where graphs are recorded": True}
+
+
+def test_workspaces_stay_under_an_allocator_that_tells_nothing(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("it has no snapshots")
+
+    monkeypatch.setattr(torch.cuda, "get_allocator_backend", lambda: "cudaMallocAsync")
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", refuse)
+    workspaces.free_workspaces()
 
 
 def test_a_plan_that_is_made_in_another_stream_has_workspaces_there(monkeypatch):

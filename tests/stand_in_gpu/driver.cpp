@@ -1,6 +1,4 @@
 // The driver's calls: those of PyTorch's expandable segments, and those of Triton's launcher.
-#include <sys/mman.h>
-
 #include "gpu.h"
 
 using namespace lowtide::gpu;

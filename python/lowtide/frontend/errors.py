@@ -26,10 +26,10 @@ class BudgetError(Exception):
         return type(self), (str(self), self.floor, self.smallest, self.budget)
 
     def with_beside(self, size: int) -> BudgetError:
-        """The same of a budget that also limits so many bytes in segments of others."""
+        """The same of a budget of which so many bytes are for what the allocator holds."""
         if not size:
             return self
-        return BudgetError(f"{self}; beside these are {size_text(size)} ({size} bytes) in segments of others, which the budget counts",
+        return BudgetError(f"{self}; beside these are {size_text(size)} ({size} bytes) that the allocator holds, which the budget counts",
                            self.floor + size, None if self.smallest is None else self.smallest + size,
                            None if self.budget is None else self.budget + size)
 

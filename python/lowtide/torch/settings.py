@@ -27,7 +27,7 @@ from .device.meter import bytes_held, storages_held
 from .device.workspaces import take_workspaces
 from .optimizer.given import Optimizer
 from .optimizer.rules import check_apart, check_home, check_optimizer, state_bytes
-from .optimizer.updater import check_hooks
+from .optimizer.updater import Updater, check_hooks
 from .pricing.costs import check_costs, known_as
 from .runtime.recorded import DEVICES as RECORDED
 from .tensors.effects import ranks
@@ -286,7 +286,10 @@ class Settings(Options):
         return replace(self, footprint=footprint, allocator=counted.allocator, live_because=because)
 
     def allocator_state(self, device: torch.device) -> AllocatorState | None:
-        """What the process's allocator holds, if plans are made for it and the budget limits reserved bytes."""
+        """What the process's allocator holds, if plans are made for it and the budget limits reserved bytes.  Not under settings that round
+        sizes up to shares of powers of two, by which blocks that are there would be larger than they are."""
+        if "roundup_power2" in (self.allocator or ""):
+            return None
         of_process = self.footprint == "reserved" and device.type == "cuda" and self.allocator == allocator_of(device).settings
         return allocator_state(device) if of_process else None
 
@@ -334,7 +337,8 @@ class Settings(Options):
             there = [t for optimizer in self.optimizers for state in optimizer.state.values() for t in state.values()
                      if getattr(t, "is_cuda", False)]
             states = sum(state_bytes(optimizer, device.type == "cuda", updated) for optimizer in self.optimizers)
-            return states - counted * bytes_held(there)
+            held = sum(Updater.of(optimizer).places.bytes for optimizer in self.optimizers)  # for state that the first step makes
+            return states - counted * (bytes_held(there) + held)
         known = self.optimizers
         listed = [group["params"] for optimizer in known for group in optimizer.param_groups]
         state = state_by_rule(self.optimizer, sum((trained | storages_held(listed)).values()))

@@ -61,8 +61,8 @@ class Report:
     before the reserved tenth is subtracted.  exactness: which results are bit-identical.
     footprint: the bytes that the budget limits, "live" or "reserved".  live_because: why live ones on a device with reserved ones.
     allocator: the settings of the device's caching allocator; None where no such allocator is known, as on a CPU.  layout: as the
-    option.  barrier: the op between forward and backward.  beside: of a budget that ranks share, reserved bytes
-    that lie unused in segments of which others use a part; `budget` and `reserved` include them.  allocator_state: before the
+    option.  barrier: the op between forward and backward.  beside: of a budget that ranks share, bytes for what
+    this rank's allocator holds; `budget` and `reserved` include them.  allocator_state: before the
     first step; None if it is not known.
     known_taken: what the plan takes by the allocator's model, if planning has asked for it.
     inner: the kernels that the plan runs, in words, and why these.
@@ -171,7 +171,7 @@ class Report:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         reserved = "" if self.reserved is None else f" ({size_text(self.reserved)} reserved{helps(self._taken)})"
         of_reserved = " of reserved bytes" if self.footprint == "reserved" else ""
-        of_reserved += f", of which {size_text(self.beside)} lie unused in segments of others" if self.beside else ""
+        of_reserved += f", of which {size_text(self.beside)} are for what the allocator holds" if self.beside else ""
         return (f"lowtide: {self.name}: peak {size_text(self.peak)}{reserved}, budget {size_text(self.budget)}{of_reserved} (unplanned "
                 f"{size_text(self.own_peak)}), "
                 f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self._fused()}{self.exactness}"

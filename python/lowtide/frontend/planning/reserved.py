@@ -57,7 +57,10 @@ def within_reserved(budget: int, first: int, rounds: int, plan: Callable[[int], 
             return tried[-1]
     if not tried:
         assert refused is not None, "each that found no plan raised it"
-        raise refused
+        if first >= budget:
+            raise refused
+        words = f"{refused}; of the budget of {size_text(budget)} ({budget} bytes) the allocator holds the rest"
+        raise BudgetError(words, refused.floor, refused.smallest and refused.smallest + budget - first, budget)
     raise _refusal(budget, tried, refused)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,19 +79,21 @@ def taken(graph: lowtide.Graph, plan: lowtide.Plan, allocator: str, layout: Layo
 
 def _from_state(graph: lowtide.Graph, plan: lowtide.Plan | None, allocator: str, state: AllocatorState) -> int:
     """Bytes that the allocator reserves for steps from a state in which the graph's inputs stand."""
-    inputs = [t for t in graph.tensors if t.producer is None and t.home != "host" and t.bytes]
-    there = sum(t.role not in _KEPT for t in inputs)  # allocations at the beginning of each step, for what stands
-    skip = bool(graph.resident_bytes) + len(inputs)
+    # the unplanned step has on the device what is at home on the host
+    inputs = [t for t in graph.tensors if t.producer is None and t.bytes and (plan is None or t.home != "host")]
+    # allocations in their order: what is kept, before the first step, and then what comes with each step; True for what stands already
+    kept = [t.home != "host" for t in inputs if t.role in _KEPT and not t.releasable]
+    of_step = [t.home != "host" for t in inputs if t.role not in _KEPT or t.releasable]
+    skip = deque([*[True] * bool(graph.resident_bytes), *kept, *of_step])
     skipped: set[int] = set()
     events = state.before(graph)
     for event in lowtide.plan_allocations(graph, plan):
-        if event[0] == "allocate" and skip:
-            skip -= 1
+        if event[0] == "allocate" and skip and skip.popleft():
             skipped.add(event[1])
         elif event[0] != "free" or event[1] not in skipped:
             events.append(event)
         if event[0] == "end_step":
-            skip = there
+            skip = deque(of_step)
     return int(lowtide.replay_allocations(events, allocator)["peaks"]["reserved"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Optional
@@ -96,8 +97,8 @@ class Terms:
     """The terms on which a graph is planned.
 
     constraints: the memory of others.  budget: in bytes, None for that of the settings.  start: a known plan.  agreed: the
-    assignment shared with the other graphs of the model, if there is one.  beside: of a budget of reserved bytes, those that lie
-    unused in segments of others; given: the budget with these, where `budget` is without.
+    assignment shared with the other graphs of the model, if there is one.  beside: of a budget of reserved bytes that ranks share,
+    those for what this rank's allocator holds; given: the budget with these, where `budget` is without.
     """
 
     constraints: Constraints
@@ -234,8 +235,11 @@ class GraphPlanner:
         if self.updates:
             self.updates.slots = {i: inputs[i] for i in taken}
             self.updates.homes = list(program.homes().values())
-            self.updates.places.learn((slot, program.graph.tensor(t).bytes) for t, (slot, _) in program.states().items()
-                                      if program.graph.tensor(t).home != "host")
+            sizes: defaultdict[int, list[int]] = defaultdict(list)
+            for t, (slot, _) in program.states().items():
+                if program.graph.tensor(t).home != "host":
+                    sizes[slot].append(program.graph.tensor(t).bytes)
+            self.updates.state_sizes = dict(sizes)
         if any(map(is_marked, traced.joint.graph.nodes)):
             self.say_once("marks", MARKS)
         if group.options is not None:  # or the model is known, and what stands in for results of other graphs is none of it

@@ -24,7 +24,6 @@ from .backwards import watch_backwards
 from .batch import Batch
 from .host_states import HostStates
 from .rules import Rule, Rules
-from .state_places import StatePlaces
 from .updater import STEP_INSTEAD, Updater, check_hooks, new_token
 
 _keys = itertools.count()
@@ -37,8 +36,8 @@ class GraphUpdates:
 
     updaters: those of the optimizers, each of which has parameters of its own.  key: what the graph's code knows it by.
     slots: its parameters by the place of the input, as of the latest plan, with its `peak` and `budget`.  homes: what of
-    their state has its home on the host, by slot and name; states: what moves that, by optimizer.  places: of state that the
-    first step makes.  looked: has backwards.py seen the backward that is to run?
+    their state has its home on the host, by slot and name; states: what moves that, by optimizer.  state_sizes: the bytes of each
+    piece of state on the device, by slot, until memory is held for what the first step makes.  looked: has backwards.py seen the backward that is to run?
     """
 
     updaters: tuple[Updater, ...]
@@ -46,7 +45,7 @@ class GraphUpdates:
     slots: dict[int, torch.Tensor] = field(default_factory=dict)
     homes: list[tuple[int, str]] = field(default_factory=list)
     states: dict[Updater, HostStates] = field(default_factory=dict)
-    places: StatePlaces = field(default_factory=StatePlaces)
+    state_sizes: dict[int, list[int]] = field(default_factory=dict)
     peak: int = 0
     budget: int = 0
     looked: bool = False
@@ -104,7 +103,10 @@ class GraphUpdates:
                               "the backward has made them, and updates would come before; use update='step', or lowtide.torch.step")
         if whole:
             self._begin_step()
-        self.places.hold(self.slots, self.updaters)
+        if self.state_sizes:
+            sizes, self.state_sizes = self.state_sizes, {}
+            for updater, batch in self.by_updater():
+                updater.places.hold((p, sizes[slot]) for slot, p in self.slots.items() if slot in sizes and id(p) in batch.refs)
 
     def begin(self, number: int) -> None:
         """The backward of that forward begins."""
@@ -142,15 +144,14 @@ class GraphUpdates:
     def update(self, slots: tuple[int, ...], gradients: Sequence[torch.Tensor], owned: Sequence[bool]) -> None:
         """The parameters at these places.  owned: may their gradients be kept?"""
         assert self._assigned is not None, "by the check of this step"
-        with self.places.used_for(slots):
-            for updater, places, batch in self._assigned.calls(slots):
-                if updater in self.states:
-                    for p in batch.parameters:
-                        self.states[updater].arrive(p)
-                if len(places) == len(slots):
-                    updater.update(batch, gradients, owned)
-                else:
-                    updater.update(batch, [gradients[place] for place in places], [owned[place] for place in places])
+        for updater, places, batch in self._assigned.calls(slots):
+            if updater in self.states:
+                for p in batch.parameters:
+                    self.states[updater].arrive(p)
+            if len(places) == len(slots):
+                updater.update(batch, gradients, owned)
+            else:
+                updater.update(batch, [gradients[place] for place in places], [owned[place] for place in places])
 
     def open(self) -> torch.Tensor:
         """A forward begins; what it saves for its backward."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..compat import pytree
-from ..compat.cuda import is_inside_pool, outside_of_pools
+from ..compat.cuda import outside_of_pools
 from ..compat.dispatch import TorchDispatchMode
-from .updater import Updater
 
 aten = torch.ops.aten
 
@@ -28,36 +28,32 @@ _MAKE = {aten.zeros_like.default, aten.ones_like.default, aten.full_like.default
 
 
 class StatePlaces:
-    """The places of one graph's updates, by the input that is the parameter."""
+    """Memory for the state of one optimizer's parameters, whatever graphs update them."""
 
-    def __init__(self) -> None:
-        self._sizes: dict[int, list[int]] = {}
-        self._held: dict[int, list[torch.Tensor]] = {}
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self._optimizer = optimizer
+        self._held: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # parameter -> tensors of bytes
 
-    def learn(self, sizes: Iterable[tuple[int, int]]) -> None:
-        """The bytes of each piece of state that stays on the device, by slot, as the latest plan counts them."""
-        made: defaultdict[int, list[int]] = defaultdict(list)
-        for slot, size in sizes:
-            if size > _LARGE:
-                made[slot].append(size)
-        self._sizes = dict(made)
+    @property
+    def bytes(self) -> int:
+        return sum(place.numel() for places in self._held.values() for place in places)
 
-    def hold(self, parameters: Mapping[int, torch.Tensor], updaters: Sequence[Updater]) -> None:
-        """A forward begins; before the first one, memory is allocated for the state that does not exist."""
-        if not self._sizes:
+    def hold(self, sizes: Iterable[tuple[torch.Tensor, Sequence[int]]]) -> None:
+        """Before the first forward, allocate memory for the state that does not exist.  sizes: parameters, and the bytes of each piece of
+        their state that stays on the device."""
+        missing = [(p, large) for p, of_state in sizes if p.is_cuda and not self._optimizer.state.get(p) and p not in self._held
+                   if (large := [size for size in of_state if size > _LARGE])]
+        if not missing:
             return
-        sizes, self._sizes = self._sizes, {}
-        missing = {slot: p for slot, p in parameters.items() if slot in sizes and slot not in self._held
-                   if p.is_cuda and not any(updater.optimizer.state.get(p) for updater in updaters)}
-        with outside_of_pools() if missing and is_inside_pool() else contextlib.nullcontext():
-            self._held |= {slot: [torch.empty(size, dtype=torch.uint8, device=p.device) for size in sizes[slot]]
-                           for slot, p in missing.items()}
+        with outside_of_pools():
+            for p, large in missing:
+                self._held[p] = [torch.empty(size, dtype=torch.uint8, device=p.device) for size in large]
 
-    def used_for(self, slots: Iterable[int]) -> contextlib.AbstractContextManager[Any]:
-        """Within it these parameters are updated.  What the state does not take of their places is given up."""
+    def used_for(self, parameters: Iterable[torch.Tensor]) -> contextlib.AbstractContextManager[Any]:
+        """Within it these parameters are updated.  What their state does not take of their places is given up."""
         if not self._held:
             return contextlib.nullcontext()
-        return TensorsInPlaces([place for slot in slots for place in self._held.pop(slot, ())])
+        return TensorsInPlaces([place for p in parameters for place in self._held.pop(p, ())])
 
 
 class TensorsInPlaces(TorchDispatchMode):
@@ -65,9 +61,9 @@ class TensorsInPlaces(TorchDispatchMode):
 
     def __init__(self, places: Iterable[torch.Tensor]) -> None:
         super().__init__()
-        self._places: defaultdict[int, list[torch.Tensor]] = defaultdict(list)
+        self._places: defaultdict[tuple[torch.device, int], list[torch.Tensor]] = defaultdict(list)
         for place in places:
-            self._places[_rounded(place.numel())].append(place)
+            self._places[place.device, _rounded(place.numel())].append(place)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -75,11 +71,13 @@ class TensorsInPlaces(TorchDispatchMode):
             return func(*args, **kwargs)
         on_meta, of = pytree.tree_map_only(torch.Tensor, _on_meta, args), {**kwargs, **({"device": "meta"} if "device" in kwargs else {})}
         like = func(*on_meta, **of)
-        places = self._places.get(_rounded(like.untyped_storage().nbytes()))
         device = torch.device(kwargs.get("device") or (args[0].device if isinstance(args[0], torch.Tensor) else "cpu"))
-        if not places or places[-1].device.type != device.type:
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", torch.cuda.current_device())
+        places = self._places.get((device, _rounded(like.untyped_storage().nbytes())))
+        if not places:
             return func(*args, **kwargs)
-        made = torch.empty(0, dtype=like.dtype, device=places[-1].device)
+        made = torch.empty(0, dtype=like.dtype, device=device)
         made.set_(places.pop().untyped_storage(), 0, like.shape, like.stride())
         return made.copy_(args[0]) if func is aten.clone.default else made.fill_(_value(func, args))
 

@@ -20,6 +20,7 @@ from ..tensors.storages import is_dense
 from ..tensors.used_gradient import UsedGradient
 from .accumulating import accumulates, any_accumulates
 from .batch import Batch, InGroup
+from .state_places import StatePlaces
 
 _updaters: weakref.WeakValueDictionary[int, Updater] = weakref.WeakValueDictionary()  # by their optimizers' ids
 _forwards = itertools.count(1)  # numbers of all forwards, whichever optimizers they wait for
@@ -55,6 +56,7 @@ class Updater:
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.optimizer = optimizer
+        self.places = StatePlaces(optimizer)
         self._listed: list[list[int]] = []  # ids of the groups and of their parameters
         self._groups: dict[int, dict[str, Any]] = {}
         self._latest = 0  # forward of these parameters
@@ -195,7 +197,8 @@ class Updater:
         self._updated_at.update(dict.fromkeys(batch.refs, self._latest))
         self._updated.update(batch.refs)
         try:
-            step_of_some(self.optimizer, batch.groups)
+            with self.places.used_for(batch.parameters):
+                step_of_some(self.optimizer, batch.groups)
         finally:
             self._use_gradients(batch.parameters)
         for group, _ in batch.groups:
