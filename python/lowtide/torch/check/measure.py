@@ -73,49 +73,54 @@ def cuda_peaks(run: Callable[[], Any]) -> dict[str, int]:
 def times(run: Callable[..., torch.Tensor], inputs: Inputs, module: nn.Module, seconds: float = 1.5) -> dict[str, float]:
     """ms of a step: the median of some, the least, and how long the host took until all of a step was queued (median).
 
-    Whatever else the machine does only adds, so the least is nearest to what the device takes; where the host takes as
-    long as the step, it is the host that is timed.
+    Steps follow one another without a wait, as in training: what the host does before a step's first kernel passes while the device
+    runs the step before.  Whatever else the machine does only adds, so the least is nearest to what the device takes; where the host
+    takes as long as the step, it is the host that is timed.
     """
-    took: list[float] = []
-    queued: list[float] = []
-
-    def once() -> None:
+    def once() -> float:
         module.zero_grad(set_to_none=True)
-        wait()
         began = time.perf_counter()
-        span = _Span(_on_gpu(inputs))
         one_step(run, inputs)
-        queued.append(1e3 * (time.perf_counter() - began))
-        took.append(span.ms())
+        return 1e3 * (time.perf_counter() - began)
 
+    clock = _Clock(_on_gpu(inputs))
     for _ in range(_WARM):
         once()
-    count = max(3, min(15, int(seconds * 1e3 / max(took[-1], 1e-3))))
-    took.clear()
-    queued.clear()
+        clock.tick()
+    count = max(3, min(15, int(seconds * 1e3 / max(clock.ms()[-1], 1e-3))))
+    once()  # behind which the queue is not empty
+    clock = _Clock(_on_gpu(inputs))
+    queued: list[float] = []
     for _ in range(count):
-        once()
+        queued.append(once())
+        clock.tick()
     module.zero_grad(set_to_none=True)
+    took = clock.ms()
     return {"ms": round(statistics.median(took), 3), "least_ms": round(min(took), 3),
             "host_ms": round(statistics.median(queued), 3)}
 
 
-class _Span:
-    """The time from here on, of the device where there is one."""
+class _Clock:
+    """Times between ticks, the first of which is here: of the device where there is one, which the host need not wait for."""
 
     def __init__(self, gpu: bool) -> None:
-        self._first = torch.cuda.Event(enable_timing=True) if gpu else None
-        if self._first is not None:
-            self._first.record()
-        self._began = time.perf_counter()
+        self._gpu = gpu
+        self._ticks: list[Any] = []
+        self.tick()
 
-    def ms(self) -> float:
-        if self._first is None:
-            return 1e3 * (time.perf_counter() - self._began)
-        last: Any = torch.cuda.Event(enable_timing=True)
-        last.record()
-        torch.cuda.synchronize()
-        return float(self._first.elapsed_time(last))
+    def tick(self) -> None:
+        if not self._gpu:
+            self._ticks.append(time.perf_counter())
+            return
+        event: Any = torch.cuda.Event(enable_timing=True)
+        event.record()
+        self._ticks.append(event)
+
+    def ms(self) -> list[float]:
+        """Of each span between two ticks, when the device has come to the last."""
+        wait()
+        pairs = list(zip(self._ticks, self._ticks[1:]))
+        return [float(a.elapsed_time(b)) if self._gpu else 1e3 * (b - a) for a, b in pairs]
 
 
 def least_seconds(run: Callable[[], Any], repeat: int) -> float:
@@ -136,10 +141,11 @@ def queued_us(run: Callable[[], Any], repeat: int = 64) -> float:
     if not torch.cuda.is_initialized():
         return 1e6 * least_seconds(run, 8)
     run()
-    span = _Span(True)
+    clock = _Clock(True)
     for _ in range(repeat):
         run()
-    return 1e3 * span.ms() / repeat
+    clock.tick()
+    return 1e3 * clock.ms()[0] / repeat
 
 
 def mib(count: float) -> float:
