@@ -227,8 +227,8 @@ def test_settings_of_the_environment_hold_where_no_others_were_given(monkeypatch
 
 def segment(*blocks, stream=0, pool=(0, 0), small=False, expandable=False, device=0, address=0):
     """As torch.cuda.memory_snapshot has it.  blocks: bytes, and whether they are used."""
-    return {"device": device, "address": address, "total_size": sum(size for size, _ in blocks), "stream": stream, "segment_pool_id": pool, "segment_type": "small" if small else "large",
-            "is_expandable": expandable, "blocks": [{"size": size, "state": "active_allocated" if used else "inactive"} for size, used in blocks]}
+    return {"device": device, "address": address, "total_size": sum(size for size, _ in blocks), "stream": stream, "segment_pool_id": pool,
+            "segment_type": "small" if small else "large", "is_expandable": expandable, "blocks": [{"size": size, "state": "active_allocated" if used else "inactive"} for size, used in blocks]}
 
 
 def holding(monkeypatch, segments):

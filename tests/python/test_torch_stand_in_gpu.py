@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 MIB = 1 << 20
 STEPS = Path(__file__).with_name("steps_on_stand_in_gpu.py")
-ROOM = 16 * MIB  # that a plan leaves for large blocks, at most
+ROOM = 16 * MIB  # more than plans of these steps leave for large blocks
 CLOSE = .02
 
 

@@ -315,7 +315,7 @@ class Settings(Options):
 
     def standing(self, known: int, device: torch.device, program: Program) -> int:
         """Bytes outside a graph: `reserve`, or the bytes that a GPU holds beyond `known` and beyond the graph's tensors."""
-        if device.type == "cuda":  # also beside a reserve: or they would be allocated within the step, from a pool of its own if it has one
+        if device.type == "cuda":  # with a `reserve` too: a step that has a pool of its own would allocate the workspaces from that pool
             take_workspaces(device)
             if self.cuda_graph:
                 take_workspaces(device, recorded=True)

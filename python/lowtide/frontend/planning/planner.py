@@ -65,9 +65,8 @@ _ROUNDS = 4  # plans to try for what the allocator reserves, where searches cann
 class Question:
     """A planning question: a program with its constraints.
 
-    limit: the budget in bytes.  smallest: whether to search the plan with the smallest peak ("live"), or the smallest footprint of those
-    that searches measure ("reserved").  program: the program that may be transformed;
-    given: the original one.  graph: with the memory of others.
+    limit: the budget in bytes.  smallest: search for the plan with the smallest peak ("live") or with the smallest footprint ("reserved"),
+    not for the fastest one.  program: the program that may be transformed; given: the original one.  graph: with the memory of others.
     """
 
     def __init__(self, program: Program, options: Options, constraints: Constraints, budget: int | None,

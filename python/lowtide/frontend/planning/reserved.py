@@ -1,8 +1,9 @@
 """Plans for which an allocator reserves no more than the budget.
 
 Searches measure their plans by the model of the allocator (lowtide.plan), so the first plan mostly fits.  But searches begin with an
-allocator that holds nothing; code cannot make every copy of a plan; and allocations in one block are measured as code only.  If a plan takes too much then, plan
-again for a budget that is smaller by the same ratio.  At last take the plan with the fewest live bytes, or with the fewest reserved ones.
+allocator that holds nothing; code cannot make every copy of a plan; and allocations in one block are measured as code only.  If a plan
+takes too much then, plan again for a budget that is smaller by the same ratio.  At last take the plan with the fewest live bytes, or
+the one with the fewest reserved bytes.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def times(run: Callable[..., torch.Tensor], inputs: Inputs, module: nn.Module, s
         once()
         clock.tick()
     count = max(3, min(15, int(seconds * 1e3 / max(clock.ms()[-1], 1e-3))))
-    once()  # behind which the queue is not empty
+    once()  # the queue is not empty when the first timed step begins
     clock = _Clock(_on_gpu(inputs))
     queued: list[float] = []
     for _ in range(count):

@@ -41,11 +41,14 @@ def allocations_of(run: Callable[[], Any], device: torch.device) -> list[int] | 
 
 
 def free_workspaces() -> None:
-    """Free the workspaces of cuBLAS, and give back their segments; its next products allocate them again.  Not where a CUDA graph or a torch.cuda.MemPool exists: a
-    graph that the user has recorded may write to a workspace."""
-    if allocator_backend() != "native":  # whose snapshots are errors
+    """Free the workspaces of cuBLAS and give back their segments; the next products of cuBLAS allocate workspaces again.
+
+    Does nothing where a CUDA graph or a torch.cuda.MemPool has memory, since a graph that the user has recorded may write to a workspace.
+    A graph that allocates nothing is not seen.
+    """
+    if allocator_backend() != "native":  # other allocators raise when asked for a snapshot
         return
-    if all(tuple(segment.get("segment_pool_id", (0, 0))) == (0, 0) for segment in torch.cuda.memory_snapshot()):
+    if all(_pool(segment) == (0, 0) for segment in torch.cuda.memory_snapshot()):
         torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
 
@@ -84,8 +87,13 @@ def pool_of(tensor: torch.Tensor) -> tuple[int, ...]:
     address = tensor.data_ptr()
     for segment in torch.cuda.memory_snapshot():
         if segment["device"] == tensor.device.index and 0 <= address - segment["address"] < segment["total_size"]:
-            return tuple(segment.get("segment_pool_id", (0, 0)))
+            return _pool(segment)
     return (0, 0)
+
+
+def _pool(segment: Any) -> tuple[int, ...]:
+    """The id of the pool that a segment of a snapshot belongs to."""
+    return tuple(segment.get("segment_pool_id", (0, 0)))
 
 
 @dataclass(frozen=True)
@@ -108,9 +116,9 @@ def segments(device: torch.device) -> list[Segment]:
     for segment in sorted(torch.cuda.memory_snapshot(), key=lambda segment: segment["address"]):
         if segment["device"] != index:
             continue
-        pool, large = tuple(segment.get("segment_pool_id", (0, 0))), segment["segment_type"] == "large"
-        whole = large and not segment.get("is_expandable")
-        if segment.get("is_expandable"):
+        pool, large, expandable = _pool(segment), segment["segment_type"] == "large", segment.get("is_expandable")
+        whole = large and not expandable
+        if expandable:
             kind = segment["stream"], pool, large
             gap = segment["address"] - ends.get(kind, segment["address"])
             if gap:

@@ -2,8 +2,8 @@
 
 A graph reads and writes the same memory each time.  So arguments that come in new tensors are copied into tensors of the record's
 own, and results are copied out of the graph's memory.  Parameters and buffers are read, and written, where they lie, and handed out
-as they are; when one has moved, or a setting of an optimizer has changed, the sides are recorded anew.  The first steps run as ever: libraries choose their kernels and take their
-workspaces then.
+as they are; when one has moved, or a setting of an optimizer has changed, the sides are recorded anew.  The first steps run as ever:
+libraries choose their kernels and take their workspaces then.
 
 What the forward saves lies in memory that both graphs share.  The backward is recorded with the only references to it, so that its
 frees are those of the plan.  Autograd gets tensors over that memory which do not keep it.  While a backward is still to come, or a graph

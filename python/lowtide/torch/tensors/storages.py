@@ -20,7 +20,7 @@ Sizes = dict[int, int]  # storage -> bytes
 
 _CUDA_BLOCK = 512  # bytes
 _LARGE = 1 << 20  # bytes: a larger block may be given out with as much beside it
-_LEFT_OVER = 64 << 10  # bytes of each of them that are counted
+_LEFT_OVER = 64 << 10  # bytes that are counted beside each larger block
 
 
 def storage(t: torch.Tensor) -> int:

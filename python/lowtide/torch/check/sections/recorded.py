@@ -50,8 +50,8 @@ def _both_sides(context: Context, inner: Any) -> None:
         found[recorded] = step_from(run, module, inputs, []), times(run, inputs, module)
     (plain, before), (left, after) = found[False], found[True]
     told = compare(left, plain)
-    context.say(f"cuda graph, {inner}", _faults(told["equal"], refused), refused=refused, ms=after["ms"], host_ms=after["host_ms"], plain_ms=before["ms"],
-                plain_host_ms=before["host_ms"], **told, measured=percent(after["ms"] / before["ms"] - 1))
+    context.say(f"cuda graph, {inner}", _faults(told["equal"], refused), refused=refused, ms=after["ms"], host_ms=after["host_ms"],
+                plain_ms=before["ms"], plain_host_ms=before["host_ms"], **told, measured=percent(after["ms"] / before["ms"] - 1))
 
 
 def _whole_step(context: Context) -> None:
